@@ -1,0 +1,258 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What controller-gen writes, cut down: one file of each kind.
+const (
+	sampleCRD = `---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  annotations:
+    controller-gen.kubebuilder.io/version: v0.0.0
+  name: things.kick.dev
+spec:
+  names: {kind: Thing, plural: things}
+  versions:
+  - name: v1
+    schema:
+      openAPIV3Schema:
+        description: 'the template {{ .Name }} of a thing'
+        maximum: 9223372036854775807
+`
+	sampleRoles = `---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: kick-manager
+rules:
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: kick-manager
+  namespace: kick-system
+rules:
+- apiGroups: [kick.dev]
+  resources: [kickledgers]
+  verbs: [create]
+`
+	sampleWebhooks = `---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata:
+  name: validating-webhook-configuration
+webhooks:
+- admissionReviewVersions: [v1]
+  clientConfig:
+    service: {name: webhook-service, namespace: system, path: /validate}
+  failurePolicy: Fail
+  name: kickpolicy.kick.dev
+`
+)
+
+const wantCRD = header + `{{- if .Values.crds.install }}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  name: things.kick.dev
+  labels:
+    {{- include "kick.labels" . | nindent 4 }}
+  annotations:
+    controller-gen.kubebuilder.io/version: v0.0.0
+    helm.sh/resource-policy: keep
+spec:
+  names:
+    kind: Thing
+    plural: things
+  versions:
+  - name: v1
+    schema:
+      openAPIV3Schema:
+        description: the template {{ "{{" }} .Name }} of a thing
+        maximum: 9223372036854775807
+{{- end }}
+`
+
+const wantRBAC = header + `---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: {{ include "kick.roleName" . }}
+  labels:
+    {{- include "kick.labels" . | nindent 4 }}
+rules:
+- apiGroups:
+  - ""
+  resources:
+  - secrets
+  verbs:
+  - get
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: {{ include "kick.roleName" . }}
+  labels:
+    {{- include "kick.labels" . | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: {{ include "kick.roleName" . }}
+subjects:
+- kind: ServiceAccount
+  name: {{ include "kick.serviceAccountName" . }}
+  namespace: {{ .Release.Namespace }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: {{ include "kick.roleName" . }}
+  namespace: {{ .Release.Namespace }}
+  labels:
+    {{- include "kick.labels" . | nindent 4 }}
+rules:
+- apiGroups:
+  - kick.dev
+  resources:
+  - kickledgers
+  verbs:
+  - create
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: {{ include "kick.roleName" . }}
+  namespace: {{ .Release.Namespace }}
+  labels:
+    {{- include "kick.labels" . | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: Role
+  name: {{ include "kick.roleName" . }}
+subjects:
+- kind: ServiceAccount
+  name: {{ include "kick.serviceAccountName" . }}
+  namespace: {{ .Release.Namespace }}
+`
+
+const wantWebhook = header + `---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata:
+  name: {{ include "kick.fullname" . }}
+  labels:
+    {{- include "kick.labels" . | nindent 4 }}
+  annotations:
+    cert-manager.io/inject-ca-from: {{ .Release.Namespace }}/{{ include "kick.webhookCertificateName" . }}
+webhooks:
+- clientConfig:
+    service:
+      name: {{ include "kick.webhookServiceName" . }}
+      namespace: {{ .Release.Namespace }}
+      path: /validate
+      port: 443
+  admissionReviewVersions:
+  - v1
+  failurePolicy: Fail
+  name: kickpolicy.kick.dev
+`
+
+// config writes a config folder; edit changes the three samples first.
+func config(t *testing.T, edit func(files map[string]string)) string {
+	t.Helper()
+	files := map[string]string{
+		"crd/bases/kick.dev_things.yaml": sampleCRD,
+		"rbac/role.yaml":                 sampleRoles,
+		"webhook/manifests.yaml":         sampleWebhooks,
+	}
+	if edit != nil {
+		edit(files)
+	}
+	folder := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(folder, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
+}
+
+func TestTheTemplateFolderHoldsExactlyWhatWasGenerated(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "generated")
+	if err := write(out, map[string]string{"crd.gone.yaml": "a CRD that no longer exists"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(config(t, nil), out); err != nil {
+		t.Fatal(err)
+	}
+
+	want := map[string]string{"crd.things.yaml": wantCRD, "rbac.yaml": wantRBAC, "webhook.yaml": wantWebhook}
+	entries, err := os.ReadDir(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		text, err := os.ReadFile(filepath.Join(out, entry.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(text) != want[entry.Name()] {
+			t.Errorf("%s is\n%s\nwant\n%s", entry.Name(), text, want[entry.Name()])
+		}
+		delete(want, entry.Name())
+	}
+	for name := range want {
+		t.Errorf("%s was not written", name)
+	}
+}
+
+func TestWhatTheChartCannotExpressIsAnError(t *testing.T) {
+	replace := func(file, old, changed string) func(map[string]string) {
+		return func(files map[string]string) { files[file] = strings.ReplaceAll(files[file], old, changed) }
+	}
+	tests := map[string]struct {
+		edit func(map[string]string)
+		want string
+	}{
+		"a role of another name": {
+			replace("rbac/role.yaml", "name: kick-manager", "name: other"), `"other"`,
+		},
+		"a role in a stranger's namespace": {
+			replace("rbac/role.yaml", "kick-system", "default"), `"default"`,
+		},
+		"a webhook without a path": {
+			replace("webhook/manifests.yaml", "/validate", `""`), "path",
+		},
+		"a CRD without a name": {
+			replace("crd/bases/kick.dev_things.yaml", "things.kick.dev", `""`), "name",
+		},
+		"no webhook at all": {
+			func(files map[string]string) { delete(files, "webhook/manifests.yaml") }, "manifests.yaml",
+		},
+		"text that is no YAML": {
+			replace("rbac/role.yaml", "rules:", "rules: }"), "role.yaml",
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := generate(config(t, test.edit))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error is %v, want one that names %s", err, test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// What controller-gen is told to call the manager's roles (roleName), and the namespace that the
+// markers use for KICK's own.
+const (
+	roleName     = "kick-manager"
+	ownNamespace = "kick-system"
+)
+
+// crd keeps the CRD when the release is uninstalled: deleting it would delete every policy, request and
+// ledger, and a later install would have to guess what changed meanwhile.
+func crd(o object) (string, []document, error) {
+	file := fmt.Sprintf("crd.%s.yaml", dig[string](o, "spec", "names", "plural"))
+	annotations := map[string]string{"helm.sh/resource-policy": "keep"}
+	for key, value := range dig[object](o, "metadata", "annotations") {
+		annotations[key] = fmt.Sprint(value)
+	}
+	body, err := marshal(object{"spec": o["spec"]})
+	return file, []document{{
+		apiVersion:  dig[string](o, "apiVersion"),
+		kind:        dig[string](o, "kind"),
+		name:        dig[string](o, "metadata", "name"),
+		annotations: annotations,
+		when:        ".Values.crds.install",
+		body:        body,
+	}}, err
+}
+
+// role gives the rules to the release's service account. A Role of the markers is for KICK's own namespace,
+// which is the release's.
+func role(o object) (string, []document, error) {
+	kind, name := dig[string](o, "kind"), dig[string](o, "metadata", "name")
+	if name != roleName {
+		return "", nil, fmt.Errorf("%s %q: want every role to be called %q", kind, name, roleName)
+	}
+	namespace := dig[string](o, "metadata", "namespace")
+	if kind == "Role" && namespace != ownNamespace {
+		return "", nil, fmt.Errorf("Role in namespace %q: the chart only grants rights in all namespaces or in KICK's own, %q",
+			namespace, ownNamespace)
+	}
+	rules, err := marshal(object{"rules": o["rules"]})
+	granted := document{
+		apiVersion: dig[string](o, "apiVersion"),
+		kind:       kind,
+		name:       `{{ include "kick.roleName" . }}`,
+		namespaced: kind == "Role",
+		body:       rules,
+	}
+	binding := granted
+	binding.kind += "Binding"
+	binding.body = `roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ` + kind + `
+  name: {{ include "kick.roleName" . }}
+subjects:
+- kind: ServiceAccount
+  name: {{ include "kick.serviceAccountName" . }}
+  namespace: {{ .Release.Namespace }}
+`
+	return "rbac.yaml", []document{granted, binding}, err
+}
+
+// webhook sends the API server to the release's Service and has cert-manager fill in the CA.
+func webhook(o object) (string, []document, error) {
+	var body strings.Builder
+	body.WriteString("webhooks:\n")
+	for _, item := range dig[[]any](o, "webhooks") {
+		hook, ok := item.(object)
+		if !ok {
+			return "", nil, fmt.Errorf("webhook is a %T, want an object", item)
+		}
+		path := dig[string](hook, "clientConfig", "service", "path")
+		if path == "" {
+			return "", nil, fmt.Errorf("webhook %v: no clientConfig.service.path", hook["name"])
+		}
+		delete(hook, "clientConfig")
+		rest, err := marshal(hook)
+		if err != nil {
+			return "", nil, err
+		}
+		body.WriteString(`- clientConfig:
+    service:
+      name: {{ include "kick.webhookServiceName" . }}
+      namespace: {{ .Release.Namespace }}
+      path: ` + path + `
+      port: 443
+` + indent(rest))
+	}
+	return "webhook.yaml", []document{{
+		apiVersion: dig[string](o, "apiVersion"),
+		kind:       dig[string](o, "kind"),
+		name:       `{{ include "kick.fullname" . }}`,
+		annotations: map[string]string{
+			"cert-manager.io/inject-ca-from": `{{ .Release.Namespace }}/{{ include "kick.webhookCertificateName" . }}`,
+		},
+		body: body.String(),
+	}}, nil
+}
