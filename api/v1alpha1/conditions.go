@@ -1,0 +1,79 @@
+package v1alpha1
+
+// Condition types of KickPolicy and KickRequest. Ready, Reconciling and Stalled follow kstatus; unlike most
+// users of that vocabulary KICK also writes Reconciling and Stalled when they are False, so that a reader never has
+// to tell "absent" from "no".
+const (
+	// ConditionReady is True when the object is where it should be: a policy is in force, a request ended well.
+	ConditionReady = "Ready"
+	// ConditionReconciling is True while KICK expects progress without anybody's help.
+	ConditionReconciling = "Reconciling"
+	// ConditionStalled is True when a person has to act.
+	ConditionStalled = "Stalled"
+)
+
+// ConditionRestarted tells, on a KickRequest, whether the change led to a restart: True after a completed one, False
+// when none was needed or it failed, Unknown while undecided.
+const ConditionRestarted = "Restarted"
+
+// Reasons shared with other controllers that speak this vocabulary.
+const (
+	// ReasonSucceeded: a policy is in force; a request's restart is complete.
+	ReasonSucceeded = "Succeeded"
+	// ReasonProgressing: work is going on and nothing more can be said.
+	ReasonProgressing = "Progressing"
+)
+
+// Reasons of a KickPolicy.
+const (
+	// ReasonSuspended: spec.suspend is true. A suspended policy is Ready: it does what was asked.
+	ReasonSuspended = "Suspended"
+	// ReasonSelectorInvalid: a selector does not parse, so the policy selects nothing.
+	ReasonSelectorInvalid = "SelectorInvalid"
+	// ReasonReservedNamespace: the policy lives in KICK's own namespace, which is never managed.
+	ReasonReservedNamespace = "ReservedNamespace"
+)
+
+// Reasons of a KickRequest, by the phase in which they appear.
+const (
+	// ReasonPolicySuspended (WaitingForGate): every policy that selects the workload is suspended.
+	ReasonPolicySuspended = "PolicySuspended"
+
+	// ReasonRolloutInProgress (WaitingForRollout): a rollout KICK did not start has to end first.
+	ReasonRolloutInProgress = "RolloutInProgress"
+	// ReasonPaused (WaitingForRollout): the Deployment is paused; KICK waits for its resume.
+	ReasonPaused = "Paused"
+
+	// ReasonStamping (Executing): the restart is decided and about to be written to the Pod template.
+	ReasonStamping = "Stamping"
+	// ReasonRollingOut (Executing): the stamp is on the template, the workload controller replaces the Pods.
+	ReasonRollingOut = "RollingOut"
+	// ReasonAwaitingManualReplacement (Executing): the stamp is on the template of a workload with update strategy
+	// OnDelete; it ends when its Pods have been deleted by somebody.
+	ReasonAwaitingManualReplacement = "AwaitingManualReplacement"
+	// ReasonRestartDenied (Executing): the API server refuses the stamp, for want of a right or by an admission
+	// policy.
+	ReasonRestartDenied = "RestartDenied"
+
+	// ReasonAlreadyFresh (NoLongerRequired): every running Pod provably carries the change.
+	ReasonAlreadyFresh = "AlreadyFresh"
+	// ReasonNotManaged (NoLongerRequired): no policy selects the workload, or no source in scope is left.
+	ReasonNotManaged = "NotManaged"
+
+	// ReasonRolloutFailed (Failed): the Deployment exceeded its progress deadline after the stamp.
+	ReasonRolloutFailed = "RolloutFailed"
+	// ReasonRolloutDeadlineExceeded (Failed): the rollout after the stamp did not complete in time.
+	ReasonRolloutDeadlineExceeded = "RolloutDeadlineExceeded"
+	// ReasonStampRemoved (Failed): somebody keeps removing the stamp from the Pod template.
+	ReasonStampRemoved = "StampRemoved"
+)
+
+// Terminal tells whether a request in this phase has ended.
+func (p Phase) Terminal() bool {
+	switch p {
+	case PhaseSucceeded, PhaseNoLongerRequired, PhaseFailed:
+		return true
+	default:
+		return false
+	}
+}

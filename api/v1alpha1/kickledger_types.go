@@ -1,0 +1,93 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// SourceRecord is what KICK remembers of one source: enough to tell, at any later sight of it, whether its content
+// changed and when.
+type SourceRecord struct {
+	// kind of the source.
+	//
+	// +required
+	Kind SourceKind `json:"kind"`
+
+	// name of the source.
+	//
+	// +required
+	Name string `json:"name"`
+
+	// resourceVersion last seen. A source still at this version is not read again.
+	//
+	// +required
+	ResourceVersion string `json:"resourceVersion"`
+
+	// changedAt is when the content last changed, with microseconds.
+	//
+	// +required
+	ChangedAt metav1.MicroTime `json:"changedAt"`
+
+	// lastWrite is the last write the API server had dated when the record was made, in whole seconds.
+	//
+	// +required
+	LastWrite metav1.Time `json:"lastWrite"`
+
+	// fingerprint is the keyed digest of the content. It is of no use without the key, which lives in a Secret.
+	//
+	// +required
+	Fingerprint []byte `json:"fingerprint"`
+
+	// keyID names the key of the fingerprint. A record under another key is taken anew, without a restart.
+	//
+	// +required
+	KeyID string `json:"keyID"`
+
+	// encoding is the version of the encoding under the fingerprint; treated like keyID.
+	//
+	// +required
+	Encoding int32 `json:"encoding"`
+
+	// pending is true until every consumer of the change has its request. Pending changes are delivered again
+	// after a crash.
+	//
+	// +optional
+	Pending bool `json:"pending,omitempty"`
+}
+
+// KickLedger holds the records of the sources of one namespace. Ledgers live in KICK's own namespace and are
+// not meant to be edited: removing one makes KICK take its sources anew, without restarting anything that is fresh.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:categories=kick
+// +kubebuilder:printcolumn:name="Source Namespace",type=string,JSONPath=`.sourceNamespace`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type KickLedger struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// sourceNamespace is the namespace of the recorded sources.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	SourceNamespace string `json:"sourceNamespace"`
+
+	// records, one per source.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=kind
+	// +listMapKey=name
+	Records []SourceRecord `json:"records,omitempty"`
+}
+
+// KickLedgerList is a list of KickLedgers.
+//
+// +kubebuilder:object:root=true
+type KickLedgerList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitzero"`
+
+	Items []KickLedger `json:"items"`
+}

@@ -1,0 +1,222 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// KickRequestSpec names the workload the request is about.
+type KickRequestSpec struct {
+	// targetRef is the workload, in the request's own namespace. It cannot change.
+	//
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="targetRef is immutable; KICK makes one request per workload"
+	TargetRef TargetRef `json:"targetRef"`
+}
+
+// TargetRef names one workload object: the UID tells it from an earlier workload of the same name.
+type TargetRef struct {
+	// apiVersion of the workload.
+	//
+	// +required
+	// +kubebuilder:validation:Enum=apps/v1
+	APIVersion string `json:"apiVersion"`
+
+	// kind of the workload.
+	//
+	// +required
+	Kind WorkloadKind `json:"kind"`
+
+	// name of the workload.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// uid of the workload.
+	//
+	// +required
+	UID types.UID `json:"uid"`
+}
+
+// Phase is the state of a request in the model's transition system.
+//
+// +kubebuilder:validation:Enum=Pending;WaitingForGate;WaitingForOwner;WaitingForApplicationSync;WaitingForRollout;Executing;Succeeded;NoLongerRequired;Failed
+type Phase string
+
+// The phases of a KickRequest.
+const (
+	// PhasePending: a change was recorded, nothing is decided yet.
+	PhasePending Phase = "Pending"
+	// PhaseWaitingForGate: a policy holds the restart back.
+	PhaseWaitingForGate Phase = "WaitingForGate"
+	// PhaseWaitingForOwner: the GitOps owner of the workload cannot be told.
+	PhaseWaitingForOwner Phase = "WaitingForOwner"
+	// PhaseWaitingForApplicationSync: the GitOps owner is not in sync.
+	PhaseWaitingForApplicationSync Phase = "WaitingForApplicationSync"
+	// PhaseWaitingForRollout: a rollout that KICK did not start is in progress, or the workload is paused.
+	PhaseWaitingForRollout Phase = "WaitingForRollout"
+	// PhaseExecuting: KICK's own restart is being stamped or is rolling out.
+	PhaseExecuting Phase = "Executing"
+	// PhaseSucceeded: the restart is complete and every Pod carries the change. Terminal.
+	PhaseSucceeded Phase = "Succeeded"
+	// PhaseNoLongerRequired: the running Pods carry the change without a restart by KICK, or the workload is no
+	// longer managed. Terminal.
+	PhaseNoLongerRequired Phase = "NoLongerRequired"
+	// PhaseFailed: the restart was stamped and its rollout did not complete. Terminal.
+	PhaseFailed Phase = "Failed"
+)
+
+// SourceChange is the last relevant change of one source, as far as the workload is concerned.
+type SourceChange struct {
+	// kind of the source.
+	//
+	// +required
+	Kind SourceKind `json:"kind"`
+
+	// name of the source, in the request's namespace.
+	//
+	// +required
+	Name string `json:"name"`
+
+	// changedAt is when the content changed, on the API server's clock, with microseconds.
+	//
+	// +required
+	ChangedAt metav1.MicroTime `json:"changedAt"`
+}
+
+// Rollout is the rollout a request is driving, or the last one it drove. It is also the evidence by which later
+// judgements tell what the Pods of that rollout carry.
+type Rollout struct {
+	// stamp is the value of the restartedAt annotation that KICK issues, RFC 3339 with nanoseconds. Empty when the
+	// Pods were found to carry the change without a restart by KICK.
+	//
+	// +optional
+	Stamp string `json:"stamp,omitempty"`
+
+	// startedAt is when the stamp was decided, or, without a stamp, when the Pods were judged.
+	//
+	// +required
+	StartedAt metav1.MicroTime `json:"startedAt"`
+
+	// revision is the ReplicaSet or ControllerRevision of this rollout, known once it is complete.
+	//
+	// +optional
+	Revision string `json:"revision,omitempty"`
+
+	// judgedGeneration is the generation of the workload on which the stamp was decided. A workload still at this
+	// generation has not received the stamp.
+	//
+	// +optional
+	JudgedGeneration int64 `json:"judgedGeneration,omitempty"`
+
+	// covers lists the change times the decision had seen: Pods of this rollout carry at least this content. The
+	// newest 64 are kept.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=kind
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	Covers []SourceChange `json:"covers,omitempty"`
+
+	// attempts counts how often the stamp was issued again because somebody removed it.
+	//
+	// +optional
+	Attempts int32 `json:"attempts,omitempty"`
+}
+
+// KickRequestStatus is where the request stands.
+type KickRequestStatus struct {
+	// observedGeneration is the generation of the spec that this status describes.
+	//
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// phase is the state of the request. Succeeded, NoLongerRequired and Failed are terminal; a terminal request
+	// is opened again by a change it does not cover.
+	//
+	// +optional
+	Phase Phase `json:"phase,omitempty"`
+
+	// latestObservedDependencyChange is the latest change of any source in scope, with microseconds.
+	//
+	// +optional
+	LatestObservedDependencyChange *metav1.MicroTime `json:"latestObservedDependencyChange,omitempty"`
+
+	// causes lists the changes the request is about, newest first, at most 16.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=kind
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	Causes []SourceChange `json:"causes,omitempty"`
+
+	// causesOmitted counts the causes beyond those listed.
+	//
+	// +optional
+	CausesOmitted int32 `json:"causesOmitted,omitempty"`
+
+	// currentRollout is the rollout the request is driving while its phase is Executing, and afterwards the last
+	// one it drove.
+	//
+	// +optional
+	CurrentRollout *Rollout `json:"currentRollout,omitempty"`
+
+	// completedAt is when the request became terminal; it is deleted a while after that (--request-ttl).
+	//
+	// +optional
+	CompletedAt *metav1.MicroTime `json:"completedAt,omitempty"`
+
+	// conditions: Ready, Reconciling, Stalled and Restarted, always present.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// KickRequest is the restart of one workload: made by KICK when a source the workload consumes changes, named
+// after the workload, and kept until some time after its end.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=kr,categories=kick
+// +kubebuilder:printcolumn:name="Target Kind",type=string,JSONPath=`.spec.targetRef.kind`
+// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.spec.targetRef.name`
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Changed",type=date,JSONPath=`.status.latestObservedDependencyChange`
+// +kubebuilder:printcolumn:name="Cause Kind",type=string,JSONPath=`.status.causes[0].kind`,priority=1
+// +kubebuilder:printcolumn:name="Cause",type=string,JSONPath=`.status.causes[0].name`,priority=1
+// +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.currentRollout.revision`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.spec.targetRef.kind) + 1 + size(self.spec.targetRef.name) > 253 || self.metadata.name == self.spec.targetRef.kind.lowerAscii() + '-' + self.spec.targetRef.name",message="metadata.name must be the kind of the target in lower case, a hyphen, and the name of the target"
+type KickRequest struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// spec names the workload.
+	//
+	// +required
+	Spec KickRequestSpec `json:"spec"`
+
+	// status is written by KICK alone.
+	//
+	// +optional
+	Status KickRequestStatus `json:"status,omitzero"`
+}
+
+// KickRequestList is a list of KickRequests.
+//
+// +kubebuilder:object:root=true
+type KickRequestList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitzero"`
+
+	Items []KickRequest `json:"items"`
+}
