@@ -105,11 +105,11 @@ type Rollout struct {
 	// +optional
 	Revision string `json:"revision,omitempty"`
 
-	// judgedGeneration is the generation of the workload on which the stamp was decided. A workload still at this
-	// generation has not received the stamp.
+	// issued is true once the stamp was seen on the Pod template. A stamp that is missing after that was removed by
+	// somebody.
 	//
 	// +optional
-	JudgedGeneration int64 `json:"judgedGeneration,omitempty"`
+	Issued bool `json:"issued,omitempty"`
 
 	// covers lists the change times the decision had seen: Pods of this rollout carry at least this content. The
 	// newest 64 are kept.

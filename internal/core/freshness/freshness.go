@@ -1,0 +1,170 @@
+// Package freshness decides whether the running Pods of a workload provably carry the last change of every source in
+// scope: Λ(w), σ(w) and stale(w), §6 of the model.
+//
+// The model gives one start time σ per workload. This package asks each source against the containers that read
+// it, which is the same comparison made finer: what only one container reads cannot make another one stale. Each
+// rule below yields a bound that is true whatever the clocks say, and a change at the very instant of a bound counts
+// as carried (the comparison is strict).
+package freshness
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/kick-dev/kick/internal/core/deps"
+	"github.com/kick-dev/kick/internal/core/rollout"
+)
+
+// Changes holds the time of the last relevant change of each source: Ω restricted to D(w).
+type Changes map[deps.Source]time.Time
+
+// Latest is Λ(w), the zero time for no change at all.
+func (c Changes) Latest() time.Time {
+	var latest time.Time
+	for _, at := range c {
+		if at.After(latest) {
+			latest = at
+		}
+	}
+	return latest
+}
+
+// Without returns the changes that are not in covered, or newer than there.
+func (c Changes) Without(covered Changes) Changes {
+	return c.filter(func(source deps.Source, at time.Time) bool {
+		carried, known := covered[source]
+		return !known || at.After(carried)
+	})
+}
+
+// After returns the changes later than the bound.
+func (c Changes) After(bound time.Time) Changes {
+	return c.filter(func(_ deps.Source, at time.Time) bool { return at.After(bound) })
+}
+
+func (c Changes) filter(keep func(deps.Source, time.Time) bool) Changes {
+	kept := Changes{}
+	for source, at := range c {
+		if keep(source, at) {
+			kept[source] = at
+		}
+	}
+	return kept
+}
+
+// Newest returns the sources from the newest change to the oldest, ties in the order of sources.
+func (c Changes) Newest() []deps.Source {
+	sources := make([]deps.Source, 0, len(c))
+	for source := range c {
+		sources = append(sources, source)
+	}
+	slices.SortFunc(sources, func(a, b deps.Source) int {
+		return cmp.Or(c[b].Compare(c[a]), a.Compare(b))
+	})
+	return sources
+}
+
+// Evidence is what is known of a workload's Pods. Revision and Pods cost reads, so they may be missing at first; the
+// verdict says when they are needed.
+type Evidence struct {
+	// CreatedAt is when the workload object was created: none of its Pods is older.
+	CreatedAt time.Time
+	// Rollout is the state of the present rollout.
+	Rollout rollout.State
+	// Carried are the changes that the present template's stamp is known to cover. It is set only when KICK issued the
+	// stamp that the template carries: any other stamp proves nothing.
+	Carried Changes
+	// Revision is the revision of the present template, nil when not found.
+	Revision *rollout.Revision
+	// RevisionRead is true once Revision has been looked up.
+	RevisionRead bool
+	// Pods are the live Pods of the workload.
+	Pods []Pod
+	// PodsRead is true once Pods have been listed.
+	PodsRead bool
+}
+
+// Outcome is the kind of a verdict.
+type Outcome int
+
+// The outcomes. NeedsRevision and NeedsPods ask for more evidence and are no judgement.
+const (
+	Fresh Outcome = iota
+	Stale
+	NeedsRevision
+	NeedsPods
+)
+
+// Verdict is the result of a judgement.
+type Verdict struct {
+	Outcome Outcome
+	// Stale are the changes that some running container does not provably carry.
+	Stale Changes
+}
+
+// Judge compares the changes with the evidence, cheapest evidence first. The rollout must be complete: while one is
+// in progress there is no stable set of Pods to judge.
+func Judge(references []deps.Reference, changes Changes, evidence Evidence) Verdict {
+	open := changes.Without(evidence.Carried).After(evidence.CreatedAt)
+	if len(open) == 0 {
+		return Verdict{Outcome: Fresh}
+	}
+	if !evidence.Rollout.Partial && !evidence.Rollout.Manual {
+		if !evidence.RevisionRead {
+			return Verdict{Outcome: NeedsRevision}
+		}
+		if evidence.Revision != nil {
+			open = open.After(evidence.Revision.CreatedAt)
+		}
+	}
+	if len(open) == 0 {
+		return Verdict{Outcome: Fresh}
+	}
+	if !evidence.PodsRead {
+		return Verdict{Outcome: NeedsPods}
+	}
+	stale := open.filter(func(source deps.Source, at time.Time) bool {
+		return anyReaderOlder(evidence.Pods, readersOf(references, source), at)
+	})
+	if len(stale) == 0 {
+		return Verdict{Outcome: Fresh}
+	}
+	return Verdict{Outcome: Stale, Stale: stale}
+}
+
+// JudgeTemplate compares the changes with the present template instead of the running Pods: the question for a
+// rollout that is stuck, where only a change newer than the template is a reason to roll another one.
+func JudgeTemplate(changes Changes, evidence Evidence) Verdict {
+	open := changes.Without(evidence.Carried).After(evidence.CreatedAt)
+	if len(open) == 0 {
+		return Verdict{Outcome: Fresh}
+	}
+	if !evidence.RevisionRead {
+		return Verdict{Outcome: NeedsRevision}
+	}
+	if evidence.Revision != nil {
+		open = open.After(evidence.Revision.CreatedAt)
+	}
+	if len(open) == 0 {
+		return Verdict{Outcome: Fresh}
+	}
+	return Verdict{Outcome: Stale, Stale: open}
+}
+
+func readersOf(references []deps.Reference, source deps.Source) []deps.Reader {
+	for i := range references {
+		if references[i].Source == source {
+			return references[i].Readers
+		}
+	}
+	return nil
+}
+
+func anyReaderOlder(pods []Pod, readers []deps.Reader, at time.Time) bool {
+	return slices.ContainsFunc(pods, func(pod Pod) bool {
+		return slices.ContainsFunc(readers, func(reader deps.Reader) bool {
+			return slices.ContainsFunc(pod.boundsFor(reader), at.After)
+		})
+	})
+}

@@ -1,0 +1,92 @@
+package freshness
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kick-dev/kick/internal/core/deps"
+)
+
+// volumeLag is how long the content of a volume may trail its source. The kubelet refreshes volumes in its sync loop:
+// once a minute, with jitter, on top of the delay of its own cache.
+const volumeLag = 2 * time.Minute
+
+// Pod is the evidence of one live Pod.
+type Pod struct {
+	// StartedAt is when the kubelet took the Pod up.
+	StartedAt time.Time
+	// Containers are those that have read their sources.
+	Containers []Container
+}
+
+// Container is the run of a container in a Pod, in whole seconds.
+type Container struct {
+	Name      string
+	StartedAt time.Time
+	// Restarted is true for a run that is not the first one in its Pod.
+	Restarted bool
+}
+
+// PodOf extracts the evidence of a Pod. It reports false for a Pod that runs nothing: one that is finished, or being
+// deleted.
+func PodOf(pod *corev1.Pod) (Pod, bool) {
+	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		return Pod{}, false
+	}
+	evidence := Pod{StartedAt: pod.CreationTimestamp.Time}
+	if pod.Status.StartTime != nil {
+		evidence.StartedAt = pod.Status.StartTime.Time
+	}
+	for i := range pod.Status.InitContainerStatuses {
+		status := &pod.Status.InitContainerStatuses[i]
+		// What a finished init container has read lives on in what it has left to the others.
+		if status.State.Terminated != nil {
+			evidence.add(status, status.State.Terminated.StartedAt.Time)
+		}
+		evidence.addRunning(status)
+	}
+	for i := range pod.Status.ContainerStatuses {
+		// A container that waits or has exited reads its sources when it starts again.
+		evidence.addRunning(&pod.Status.ContainerStatuses[i])
+	}
+	return evidence, true
+}
+
+func (p *Pod) addRunning(status *corev1.ContainerStatus) {
+	if status.State.Running != nil {
+		p.add(status, status.State.Running.StartedAt.Time)
+	}
+}
+
+func (p *Pod) add(status *corev1.ContainerStatus, startedAt time.Time) {
+	p.Containers = append(p.Containers, Container{
+		Name:      status.Name,
+		StartedAt: startedAt,
+		Restarted: status.RestartCount > 0,
+	})
+}
+
+// boundsFor returns, for each run of the reading container in the Pod, the latest instant as of which it provably has
+// read its source.
+func (p *Pod) boundsFor(reader deps.Reader) []time.Time {
+	var bounds []time.Time
+	for _, container := range p.Containers {
+		if reader.Container == "" || reader.Container == container.Name {
+			bounds = append(bounds, p.bound(container, reader.Channel))
+		}
+	}
+	return bounds
+}
+
+// bound is the start of the container, which reads its environment then. A volume is written before the first start;
+// a later run of the container may find it not yet refreshed.
+func (p *Pod) bound(container Container, channel deps.Channel) time.Time {
+	if channel == deps.Environment || !container.Restarted {
+		return container.StartedAt
+	}
+	if refreshed := container.StartedAt.Add(-volumeLag); refreshed.After(p.StartedAt) {
+		return refreshed
+	}
+	return p.StartedAt
+}

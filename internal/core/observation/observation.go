@@ -1,0 +1,127 @@
+// Package observation decides what one sight of a source means and when its content changed: Ω, obs, β and θ, §4 and
+// §5 of the model.
+package observation
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/kick-dev/kick/internal/core/fingerprint"
+)
+
+// Precision is the resolution of change times. The ledger and the status of requests both carry it in full, so no
+// hop between them rounds a change time.
+const Precision = time.Microsecond
+
+// Record is what is remembered of a source.
+type Record struct {
+	// ResourceVersion last seen.
+	ResourceVersion string
+	// ChangedAt is θ, when the content last changed, in whole units of Precision.
+	ChangedAt time.Time
+	// LastWrite is the latest λ seen, also that of a metadata-only write: it tells a later write that the API server
+	// dated from one that it did not.
+	LastWrite time.Time
+	// Fingerprint is φ, made under KeyID and Encoding.
+	Fingerprint []byte
+	KeyID       string
+	Encoding    int32
+	// Pending is true while the change may not have reached every consumer.
+	Pending bool
+}
+
+// Sight is a source as the API server returned it.
+type Sight struct {
+	ResourceVersion string
+	// LastWrite is λ: the latest of the creation and the writes that the API server dates in managedFields.
+	LastWrite   time.Time
+	Fingerprint []byte
+	KeyID       string
+}
+
+// Result classifies a sight.
+type Result string
+
+// The classes of §4.
+const (
+	// Baseline: the source was not known. Its content may be new to the consumers.
+	Baseline Result = "Baseline"
+	// Rebased: the source was known under another key or encoding, which cannot be compared. Consumers are not told.
+	Rebased Result = "Rebased"
+	// NoChange: nothing moved.
+	NoChange Result = "NoChange"
+	// MetaOnly: the object moved and its content did not.
+	MetaOnly Result = "MetaOnly"
+	// Relevant: the content changed.
+	Relevant Result = "Relevant"
+)
+
+// Observe compares a sight with the record of the source, nil if there is none, at the time now on the API server's
+// clock. It returns the record to keep; for NoChange and MetaOnly that is the old one at the version seen.
+func Observe(record *Record, sight Sight, now time.Time) (Record, Result) {
+	if record == nil {
+		return baseline(sight), Baseline
+	}
+	if record.KeyID != sight.KeyID || record.Encoding != fingerprint.Encoding {
+		return rebase(*record, sight), Rebased
+	}
+	next := *record
+	next.ResourceVersion = sight.ResourceVersion
+	next.LastWrite = later(record.LastWrite, sight.LastWrite)
+	if bytes.Equal(record.Fingerprint, sight.Fingerprint) {
+		if record.ResourceVersion == sight.ResourceVersion {
+			return next, NoChange
+		}
+		return next, MetaOnly
+	}
+	next.ChangedAt = changeTime(*record, sight.LastWrite, now)
+	next.Fingerprint = sight.Fingerprint
+	next.Pending = true
+	return next, Relevant
+}
+
+func baseline(sight Sight) Record {
+	return Record{
+		ResourceVersion: sight.ResourceVersion,
+		ChangedAt:       sight.LastWrite.Truncate(Precision),
+		LastWrite:       sight.LastWrite,
+		Fingerprint:     sight.Fingerprint,
+		KeyID:           sight.KeyID,
+		Encoding:        fingerprint.Encoding,
+		Pending:         true,
+	}
+}
+
+// rebase takes the content under the present key. Whether it differs from the recorded one cannot be told from the
+// digests, so the server's dates decide: a source it dates later than the record is delivered at that date, one it
+// does not keeps its change time.
+func rebase(record Record, sight Sight) Record {
+	next := baseline(sight)
+	next.Pending = record.Pending || sight.LastWrite.After(record.LastWrite)
+	if !sight.LastWrite.After(record.LastWrite) {
+		next.ChangedAt = record.ChangedAt
+	}
+	return next
+}
+
+// changeTime dates a change of content. The API server dates most writes, in whole seconds; within that second the
+// time of observation is the better evidence, outside it the server is believed. It does not date a write that only
+// removes a key, a second write in one second, or one that strips managedFields: those happened after the recorded
+// write and are dated now. Change times of one source never go back, so that "covered" can be told by comparison.
+func changeTime(record Record, lastWrite, now time.Time) time.Time {
+	changed := later(now, lastWrite)
+	if lastWrite.After(record.LastWrite) {
+		endOfSecond := lastWrite.Add(time.Second - Precision)
+		if changed.After(endOfSecond) {
+			changed = endOfSecond
+		}
+	}
+	return later(changed.Truncate(Precision), record.ChangedAt.Add(Precision))
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,286 @@
+package request
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kick-dev/kick/api/v1alpha1"
+	"github.com/kick-dev/kick/internal/core/freshness"
+	"github.com/kick-dev/kick/internal/core/gate"
+)
+
+// maxAttempts is how often a stamp that somebody removes is issued again.
+const maxAttempts = 3
+
+// removalPause is the pause before a removed stamp is issued again for the first time; it triples each time.
+const removalPause = 10 * time.Second
+
+// denialPause is the time between two tries to write a stamp that the API server refuses.
+const denialPause = time.Minute
+
+// machine carries one decision from the stored status to the next.
+type machine struct {
+	status   v1alpha1.KickRequestStatus
+	facts    Facts
+	settings Settings
+	now      time.Time
+}
+
+func (m *machine) run() Step {
+	if m.status.Phase.Terminal() {
+		open := Uncovered(&m.status, m.facts.Changes)
+		if len(open) == 0 || !m.facts.Scope.Managed() {
+			return m.retain()
+		}
+		m.open(open)
+	}
+	if m.inFlight() {
+		return m.watch()
+	}
+	if m.status.Phase == v1alpha1.PhaseExecuting && !m.facts.Live {
+		// A cache may simply not show the stamp yet.
+		return Step{Need: NeedLive}
+	}
+	if m.stampRemoved() {
+		return m.resume()
+	}
+	return m.advance()
+}
+
+// retain keeps a terminal request for its time and then deletes it.
+func (m *machine) retain() Step {
+	if m.status.CompletedAt == nil {
+		return Step{Status: m.status}
+	}
+	end := m.status.CompletedAt.Add(m.settings.TTL)
+	return Step{Status: m.status, Delete: !m.now.Before(end), RecheckAt: end}
+}
+
+// inFlight tells whether the template carries the stamp of the rollout that the request drives: μ ≠ ⊥. That the stamp
+// was issued is read from the template and never inferred from the status.
+func (m *machine) inFlight() bool {
+	current := m.status.CurrentRollout
+	return m.status.Phase == v1alpha1.PhaseExecuting && current != nil &&
+		current.Stamp != "" && current.Stamp == m.facts.Stamp
+}
+
+// stampRemoved tells whether a stamp that was seen on the template has gone.
+func (m *machine) stampRemoved() bool {
+	current := m.status.CurrentRollout
+	return m.status.Phase == v1alpha1.PhaseExecuting && current != nil &&
+		(current.Issued || current.Stamp == m.facts.Issued)
+}
+
+// carried are the changes that Pods with the present template provably carry, because KICK issued its stamp.
+func (m *machine) carried() freshness.Changes {
+	current := m.status.CurrentRollout
+	if current == nil || current.Stamp == "" || current.Stamp != m.facts.Stamp {
+		return nil
+	}
+	return coveredBy(current.Covers)
+}
+
+// watch follows the rollout in flight to its end.
+func (m *machine) watch() Step {
+	if !m.status.CurrentRollout.Issued {
+		m.status.CurrentRollout.Issued = true
+		m.status.CurrentRollout.StartedAt = metav1.NewMicroTime(m.now)
+	}
+	rollout := m.facts.Evidence.Rollout
+	deadline := m.status.CurrentRollout.StartedAt.Add(m.settings.RolloutDeadline)
+	switch {
+	case rollout.Manual && rollout.Complete:
+		return m.watchManual()
+	case rollout.Complete:
+		return m.settle(v1alpha1.PhaseSucceeded)
+	case rollout.Failed:
+		return m.overtake(v1alpha1.ReasonRolloutFailed, "the Deployment exceeded its progress deadline: "+rollout.Message)
+	case !rollout.Paused && !m.now.Before(deadline):
+		return m.overtake(v1alpha1.ReasonRolloutDeadlineExceeded,
+			fmt.Sprintf("the rollout is not complete after %s: %s", m.settings.RolloutDeadline, rollout.Message))
+	case rollout.Paused:
+		return m.wait(v1alpha1.PhaseExecuting, v1alpha1.ReasonPaused,
+			"the restart is on the Pod template of a paused Deployment; it goes on when the Deployment is resumed")
+	default:
+		step := m.wait(v1alpha1.PhaseExecuting, v1alpha1.ReasonRollingOut, rollout.Message)
+		step.RecheckAt = deadline
+		return step
+	}
+}
+
+// watchManual follows a rollout whose Pods somebody else replaces. Pods that come later start from the present content
+// anyway, so a change during the wait needs no further stamp.
+func (m *machine) watchManual() Step {
+	evidence := m.facts.Evidence
+	evidence.Carried = nil // Pods with the older template are still running.
+	switch freshness.Judge(m.facts.References, m.facts.Changes, evidence).Outcome {
+	case freshness.NeedsRevision:
+		return Step{Need: NeedRevision}
+	case freshness.NeedsPods:
+		return Step{Need: NeedPods}
+	case freshness.Stale:
+		return m.wait(v1alpha1.PhaseExecuting, v1alpha1.ReasonAwaitingManualReplacement,
+			"stamped, waiting for manual Pod replacement: the update strategy is OnDelete")
+	default:
+		return m.end(v1alpha1.PhaseSucceeded, v1alpha1.ReasonSucceeded, "every Pod was replaced and carries the change")
+	}
+}
+
+// overtake ends a rollout that does not complete: in another restart if a change came after it, since that may be
+// what mends it, and in failure otherwise.
+func (m *machine) overtake(reason, message string) Step {
+	verdict := freshness.JudgeTemplate(m.facts.Changes, m.facts.Evidence)
+	switch verdict.Outcome {
+	case freshness.NeedsRevision:
+		return Step{Need: NeedRevision}
+	case freshness.Stale:
+		return m.restart(verdict.Stale)
+	default:
+		return m.end(v1alpha1.PhaseFailed, reason, message)
+	}
+}
+
+// resume deals with a stamp that somebody removed: the restart is tried again a few times, with growing pauses, and
+// only while Pods are stale.
+func (m *machine) resume() Step {
+	current := m.status.CurrentRollout
+	if current.Attempts >= maxAttempts {
+		return m.end(v1alpha1.PhaseFailed, v1alpha1.ReasonStampRemoved, fmt.Sprintf(
+			"the annotation %s was removed from the Pod template after each of %d restarts; "+
+				"exclude it from what your tool compares or resets", v1alpha1.RestartedAtAnnotation, maxAttempts+1))
+	}
+	pause := removalPause
+	for range current.Attempts {
+		pause *= 3
+	}
+	if next := current.StartedAt.Add(pause); m.now.Before(next) {
+		step := m.wait(v1alpha1.PhaseExecuting, v1alpha1.ReasonStamping,
+			fmt.Sprintf("somebody removed the annotation %s; it is written again if Pods are still stale",
+				v1alpha1.RestartedAtAnnotation))
+		step.RecheckAt = next
+		return step
+	}
+	step := m.advance()
+	if step.Stamp != "" {
+		step.Status.CurrentRollout.Attempts = current.Attempts + 1
+	}
+	return step
+}
+
+// advance takes a request without a rollout in flight through gate, rollout and freshness, in that order.
+func (m *machine) advance() Step {
+	if !m.facts.Scope.Managed() {
+		return m.end(v1alpha1.PhaseNoLongerRequired, v1alpha1.ReasonNotManaged, "no policy selects the workload any more")
+	}
+	if len(m.facts.Changes) == 0 {
+		return m.end(v1alpha1.PhaseNoLongerRequired, v1alpha1.ReasonNotManaged,
+			"the workload consumes no source that a policy covers")
+	}
+	if open := Uncovered(&m.status, m.facts.Changes); len(open) > 0 && m.status.Phase != v1alpha1.PhaseExecuting {
+		m.setCauses(open)
+	}
+	if block := gate.Evaluate(gate.Input{Scope: m.facts.Scope}); block != nil {
+		return m.wait(block.Phase, block.Reason, block.Message)
+	}
+	rollout := m.facts.Evidence.Rollout
+	switch {
+	case rollout.Paused:
+		return m.wait(v1alpha1.PhaseWaitingForRollout, v1alpha1.ReasonPaused,
+			"the Deployment is paused; the restart is decided when it is resumed")
+	case rollout.Complete:
+		return m.settle(v1alpha1.PhaseNoLongerRequired)
+	default:
+		return m.waitForRollout()
+	}
+}
+
+// waitForRollout holds a change back while another rollout is in progress, as long as that may still complete.
+func (m *machine) waitForRollout() Step {
+	rollout := m.facts.Evidence.Rollout
+	waiting := m.wait(v1alpha1.PhaseWaitingForRollout, v1alpha1.ReasonRolloutInProgress, rollout.Message)
+	if !m.facts.Evidence.RevisionRead {
+		if !rollout.Failed && m.now.Before(m.facts.Evidence.CreatedAt.Add(m.settings.RolloutDeadline)) {
+			return waiting
+		}
+		return Step{Need: NeedRevision}
+	}
+	if revision := m.facts.Evidence.Revision; revision != nil && !rollout.Failed {
+		if deadline := revision.CreatedAt.Add(m.settings.RolloutDeadline); m.now.Before(deadline) {
+			waiting.RecheckAt = deadline
+			return waiting
+		}
+	}
+	if verdict := freshness.JudgeTemplate(m.facts.Changes, m.facts.Evidence); verdict.Outcome == freshness.Stale {
+		return m.restart(verdict.Stale)
+	}
+	return waiting
+}
+
+// settle judges a complete rollout: stale Pods are restarted, fresh ones end the request in the given phase.
+func (m *machine) settle(fresh v1alpha1.Phase) Step {
+	verdict := freshness.Judge(m.facts.References, m.facts.Changes, m.facts.Evidence)
+	switch verdict.Outcome {
+	case freshness.NeedsRevision:
+		return Step{Need: NeedRevision}
+	case freshness.NeedsPods:
+		return Step{Need: NeedPods}
+	case freshness.Stale:
+		return m.restart(verdict.Stale)
+	}
+	if fresh == v1alpha1.PhaseNoLongerRequired {
+		return m.end(fresh, v1alpha1.ReasonAlreadyFresh, "every running Pod carries the latest change")
+	}
+	if !m.facts.Evidence.RevisionRead {
+		return Step{Need: NeedRevision} // for its name
+	}
+	return m.end(fresh, v1alpha1.ReasonSucceeded, "the restart is complete and every Pod carries the change")
+}
+
+// restart decides a new stamp. The status is the fence: it is stored, with optimistic concurrency, before the stamp is
+// written.
+func (m *machine) restart(stale freshness.Changes) Step {
+	if block := gate.Evaluate(gate.Input{Scope: m.facts.Scope}); block != nil {
+		return m.wait(block.Phase, block.Reason, block.Message)
+	}
+	if !m.facts.Live {
+		return Step{Need: NeedLive}
+	}
+	if m.facts.Denied != "" {
+		step := m.wait(v1alpha1.PhaseExecuting, v1alpha1.ReasonRestartDenied, m.facts.Denied)
+		step.RecheckAt = m.now.Add(denialPause)
+		return step
+	}
+	covers, _ := newest(m.facts.Changes, maxCovers)
+	if m.decided(covers) {
+		return Step{Status: m.status, Stamp: m.status.CurrentRollout.Stamp}
+	}
+	m.status.CurrentRollout = &v1alpha1.Rollout{
+		Stamp:     m.newStamp(),
+		StartedAt: metav1.NewMicroTime(m.now),
+		Covers:    covers,
+	}
+	m.setCauses(stale)
+	step := m.wait(v1alpha1.PhaseExecuting, v1alpha1.ReasonStamping, "the restart is decided and being written to the Pod template")
+	step.Stamp = m.status.CurrentRollout.Stamp
+	return step
+}
+
+// decided tells whether the very restart that is due is on record already and was not issued: then its stamp is
+// written again, so that a repeated step cannot make two revisions.
+func (m *machine) decided(covers []v1alpha1.SourceChange) bool {
+	current := m.status.CurrentRollout
+	return m.status.Phase == v1alpha1.PhaseExecuting && current != nil && current.Stamp != "" && !m.stampRemoved() &&
+		current.Stamp != m.facts.Stamp && equality.Semantic.DeepEqual(current.Covers, covers)
+}
+
+// newStamp is the present time, and never the value that the template carries: an equal one would roll nothing.
+func (m *machine) newStamp() string {
+	stamp := m.now.UTC().Format(time.RFC3339Nano)
+	if stamp == m.facts.Stamp {
+		stamp = m.now.UTC().Add(time.Nanosecond).Format(time.RFC3339Nano)
+	}
+	return stamp
+}

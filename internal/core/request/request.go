@@ -1,0 +1,125 @@
+// Package request is the state machine of a KickRequest: Φ, δ, ensure and μ, §9 and §10 of the model. Next looks at the
+// stored status and at facts and says what the status becomes and which single action follows. It decides all;
+// the controller only gathers, stores and acts.
+package request
+
+import (
+	"time"
+
+	"github.com/kick-dev/kick/api/v1alpha1"
+	"github.com/kick-dev/kick/internal/core/deps"
+	"github.com/kick-dev/kick/internal/core/freshness"
+	"github.com/kick-dev/kick/internal/core/policy"
+)
+
+// Settings are the times the state machine works with.
+type Settings struct {
+	// TTL is how long a terminal request is kept.
+	TTL time.Duration
+	// RolloutDeadline is how long a rollout may take before it no longer holds back a newer change, and before a
+	// restart counts as failed.
+	RolloutDeadline time.Duration
+}
+
+// Facts are what a decision looks at.
+type Facts struct {
+	// Generation of the request's spec.
+	RequestGeneration int64
+
+	// Scope is what the policies say about the workload.
+	Scope policy.Scope
+	// References are the sources the Pod template consumes.
+	References []deps.Reference
+	// Changes are the recorded change times of the sources in scope.
+	Changes freshness.Changes
+
+	// Generation of the workload.
+	Generation int64
+	// Stamp is the restartedAt annotation on the Pod template, whoever wrote it.
+	Stamp string
+	// Live is true when the workload was read from the API server for this decision, and not from a cache.
+	Live bool
+	// Evidence of the Pods. Its Carried is filled in by Next.
+	Evidence freshness.Evidence
+
+	// Issued is the stamp that this process has written to the template, if any. It tells a stamp that was removed
+	// from one that was never written.
+	Issued string
+	// Denied is the API server's answer to the last attempt to write the stamp, empty if it was not refused.
+	Denied string
+}
+
+// Need names what a decision lacks.
+type Need int
+
+// What Next may ask for.
+const (
+	// NeedNothing: the step is complete.
+	NeedNothing Need = iota
+	// NeedLive: the workload has to be read from the API server.
+	NeedLive
+	// NeedRevision: the current revision has to be looked up.
+	NeedRevision
+	// NeedPods: the live Pods have to be listed.
+	NeedPods
+)
+
+// Step is the outcome of one decision.
+type Step struct {
+	// Need is what is lacking; all else is void unless it is NeedNothing.
+	Need Need
+	// Status to store, where it differs from the present one.
+	Status v1alpha1.KickRequestStatus
+	// Stamp is to be written to the Pod template once Status is stored; empty for no action.
+	Stamp string
+	// Delete: the request has outlived its time.
+	Delete bool
+	// RecheckAt is when to decide again if nothing happens before; zero for no need.
+	RecheckAt time.Time
+}
+
+// Next decides the next step of a request: δ of the model. Passing its result's Status back with the same facts gives
+// the same Status, so a step may be repeated after any failure.
+func Next(status v1alpha1.KickRequestStatus, facts Facts, settings Settings, now time.Time) Step {
+	machine := machine{
+		status:   *status.DeepCopy(),
+		facts:    facts,
+		settings: settings,
+		now:      now,
+	}
+	machine.facts.Evidence.Carried = machine.carried()
+	return machine.run()
+}
+
+// Warranted tells whether a workload without a request needs one because its Pods are stale; it is the question asked
+// when a workload comes into scope. The need, if any, has to be satisfied first.
+func Warranted(facts Facts) (stale bool, need Need) {
+	if !facts.Scope.Managed() || !facts.Evidence.Rollout.Complete {
+		return false, NeedNothing
+	}
+	verdict := freshness.Judge(facts.References, facts.Changes, facts.Evidence)
+	switch verdict.Outcome {
+	case freshness.NeedsRevision:
+		return false, NeedRevision
+	case freshness.NeedsPods:
+		return false, NeedPods
+	default:
+		return verdict.Outcome == freshness.Stale, NeedNothing
+	}
+}
+
+// Reopen returns the status of a request after a change was observed: a terminal request that does not cover all
+// changes becomes Pending again, without a rollout in flight (μ ← ⊥). What the last rollout covered stays on
+// record, as evidence. It reports whether anything has to be stored.
+func Reopen(
+	status v1alpha1.KickRequestStatus, changes freshness.Changes, now time.Time,
+) (reopened v1alpha1.KickRequestStatus, changed bool) {
+	open := Uncovered(&status, changes)
+	if !status.Phase.Terminal() || len(open) == 0 {
+		return status, false
+	}
+	machine := machine{status: *status.DeepCopy(), now: now}
+	machine.facts.Changes = changes
+	machine.open(open)
+	return machine.status, true
+}

@@ -1,0 +1,129 @@
+package request
+
+import (
+	"time"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kick-dev/kick/api/v1alpha1"
+	"github.com/kick-dev/kick/internal/core/freshness"
+)
+
+// maxMessage bounds the message of a condition, in bytes.
+const maxMessage = 1024
+
+// open makes the request Pending about the given changes.
+func (m *machine) open(changes freshness.Changes) {
+	m.status.CompletedAt = nil
+	m.setCauses(changes)
+	m.record(v1alpha1.PhasePending, v1alpha1.ReasonProgressing, "a change was observed")
+}
+
+// wait records a state that is not terminal.
+func (m *machine) wait(phase v1alpha1.Phase, reason, message string) Step {
+	m.record(phase, reason, message)
+	return Step{Status: m.status}
+}
+
+// end records a terminal state, and what the Pods carry in it.
+func (m *machine) end(phase v1alpha1.Phase, reason, message string) Step {
+	m.status.CurrentRollout = m.finalRollout(phase, reason)
+	completed := metav1.NewMicroTime(m.now)
+	m.status.CompletedAt = &completed
+	m.record(phase, reason, message)
+	return Step{Status: m.status, RecheckAt: m.now.Add(m.settings.TTL)}
+}
+
+// finalRollout is the rollout that carries what was judged. After a failure that is what the failed restart covered.
+func (m *machine) finalRollout(phase v1alpha1.Phase, reason string) *v1alpha1.Rollout {
+	current := m.status.CurrentRollout
+	if phase == v1alpha1.PhaseFailed || reason == v1alpha1.ReasonNotManaged {
+		return current
+	}
+	covers := freshness.Changes{}
+	if current != nil && current.Stamp == m.facts.Stamp {
+		covers = coveredBy(current.Covers)
+	} else {
+		current = &v1alpha1.Rollout{StartedAt: metav1.NewMicroTime(m.now)}
+	}
+	for source, at := range m.facts.Changes {
+		covers[source] = at
+	}
+	current.Covers, _ = newest(covers, maxCovers)
+	if revision := m.facts.Evidence.Revision; revision != nil {
+		current.Revision = revision.Name
+	}
+	return current
+}
+
+func (m *machine) setCauses(changes freshness.Changes) {
+	list, omitted := newest(changes, maxCauses)
+	m.status.Causes, m.status.CausesOmitted = list, int32(omitted) //nolint:gosec // bounded by the size of a Pod template
+}
+
+// record sets phase and conditions.
+func (m *machine) record(phase v1alpha1.Phase, reason, message string) {
+	m.status.Phase = phase
+	m.status.ObservedGeneration = m.facts.RequestGeneration
+	if latest := m.facts.Changes.Latest(); !latest.IsZero() {
+		change := metav1.NewMicroTime(latest)
+		m.status.LatestObservedDependencyChange = &change
+	}
+	trio := trioOf(phase, reason)
+	for _, condition := range []metav1.Condition{
+		{Type: v1alpha1.ConditionReady, Status: trio.ready},
+		{Type: v1alpha1.ConditionReconciling, Status: trio.reconciling},
+		{Type: v1alpha1.ConditionStalled, Status: trio.stalled},
+		{Type: v1alpha1.ConditionRestarted, Status: restarted(phase)},
+	} {
+		condition.Reason = reason
+		condition.Message = cut(message, maxMessage)
+		condition.ObservedGeneration = m.facts.RequestGeneration
+		condition.LastTransitionTime = metav1.NewTime(m.now.Truncate(time.Second))
+		meta.SetStatusCondition(&m.status.Conditions, condition)
+	}
+}
+
+// trio holds the values of Ready, Reconciling and Stalled: one of them is True in every state.
+type trio struct{ ready, reconciling, stalled metav1.ConditionStatus }
+
+// trioOf is the one place that says which states are good, which progress and which need a person.
+func trioOf(phase v1alpha1.Phase, reason string) trio {
+	good := trio{metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionFalse}
+	progressing := trio{metav1.ConditionFalse, metav1.ConditionTrue, metav1.ConditionFalse}
+	stalled := trio{metav1.ConditionFalse, metav1.ConditionFalse, metav1.ConditionTrue}
+	switch {
+	case phase == v1alpha1.PhaseSucceeded || phase == v1alpha1.PhaseNoLongerRequired:
+		return good
+	case phase == v1alpha1.PhaseFailed || reason == v1alpha1.ReasonRestartDenied:
+		return stalled
+	default:
+		return progressing
+	}
+}
+
+func restarted(phase v1alpha1.Phase) metav1.ConditionStatus {
+	switch phase {
+	case v1alpha1.PhaseSucceeded:
+		return metav1.ConditionTrue
+	case v1alpha1.PhaseNoLongerRequired, v1alpha1.PhaseFailed:
+		return metav1.ConditionFalse
+	default:
+		return metav1.ConditionUnknown
+	}
+}
+
+// cut shortens a text to at most limit bytes, at the boundary of a rune.
+func cut(text string, limit int) string {
+	const ellipsis = "…"
+	if len(text) <= limit {
+		return text
+	}
+	end := limit - len(ellipsis)
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + ellipsis
+}

@@ -1,0 +1,71 @@
+package rollout
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// revisionAnnotation numbers the ReplicaSets of a Deployment; the Deployment carries the number of its current one.
+const revisionAnnotation = "deployment.kubernetes.io/revision"
+
+// progressDeadlineExceeded is the reason of a Progressing condition on a rollout the Deployment controller gave up.
+const progressDeadlineExceeded = "ProgressDeadlineExceeded"
+
+// OfDeployment returns the state of a Deployment's rollout.
+func OfDeployment(deployment *appsv1.Deployment) State {
+	state := State{Paused: deployment.Spec.Paused}
+	status := &deployment.Status
+	desired := replicas(deployment.Spec.Replicas)
+	if status.ObservedGeneration < deployment.Generation {
+		state.Message = "the Deployment controller has not seen the present spec yet"
+		return state
+	}
+	state.Failed = progressFailed(status.Conditions)
+	switch {
+	case status.UpdatedReplicas < desired:
+		state.Message = fmt.Sprintf("%d of %d replicas are updated", status.UpdatedReplicas, desired)
+	case status.Replicas > status.UpdatedReplicas:
+		state.Message = fmt.Sprintf("%d old replicas are still running", status.Replicas-status.UpdatedReplicas)
+	case status.AvailableReplicas < status.UpdatedReplicas:
+		state.Message = fmt.Sprintf("%d of %d updated replicas are available", status.AvailableReplicas, status.UpdatedReplicas)
+	default:
+		state.Complete = true
+	}
+	return state
+}
+
+func progressFailed(conditions []appsv1.DeploymentCondition) bool {
+	for i := range conditions {
+		if conditions[i].Type == appsv1.DeploymentProgressing {
+			return conditions[i].Status == corev1.ConditionFalse && conditions[i].Reason == progressDeadlineExceeded
+		}
+	}
+	return false
+}
+
+// DeploymentRevision finds the current ReplicaSet of a Deployment among those given: rs*(w) of the model. There is
+// none while the controller has not seen the present spec.
+func DeploymentRevision(deployment *appsv1.Deployment, replicaSets []appsv1.ReplicaSet) (Revision, bool) {
+	number := deployment.Annotations[revisionAnnotation]
+	if number == "" || deployment.Status.ObservedGeneration < deployment.Generation {
+		return Revision{}, false
+	}
+	for i := range replicaSets {
+		set := &replicaSets[i]
+		if metav1.IsControlledBy(set, deployment) && set.Annotations[revisionAnnotation] == number {
+			return Revision{Name: set.Name, CreatedAt: set.CreationTimestamp.Time}, true
+		}
+	}
+	return Revision{}, false
+}
+
+// replicas resolves the API's default of one replica.
+func replicas(value *int32) int32 {
+	if value == nil {
+		return 1
+	}
+	return *value
+}
