@@ -110,14 +110,14 @@ roleRef:
   name: {{ include "kick.roleName" . }}
 subjects:
 - kind: ServiceAccount
-  name: {{ include "kick.serviceAccountName" . }}
-  namespace: {{ .Release.Namespace }}
+  name: {{ include "kick.serviceAccountName" . | quote }}
+  namespace: {{ .Release.Namespace | quote }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata:
   name: {{ include "kick.roleName" . }}
-  namespace: {{ .Release.Namespace }}
+  namespace: {{ .Release.Namespace | quote }}
   labels:
     {{- include "kick.labels" . | nindent 4 }}
 rules:
@@ -132,7 +132,7 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata:
   name: {{ include "kick.roleName" . }}
-  namespace: {{ .Release.Namespace }}
+  namespace: {{ .Release.Namespace | quote }}
   labels:
     {{- include "kick.labels" . | nindent 4 }}
 roleRef:
@@ -141,15 +141,15 @@ roleRef:
   name: {{ include "kick.roleName" . }}
 subjects:
 - kind: ServiceAccount
-  name: {{ include "kick.serviceAccountName" . }}
-  namespace: {{ .Release.Namespace }}
+  name: {{ include "kick.serviceAccountName" . | quote }}
+  namespace: {{ .Release.Namespace | quote }}
 `
 
 const wantWebhook = header + `---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
 metadata:
-  name: {{ include "kick.fullname" . }}
+  name: {{ include "kick.fullname" . | quote }}
   labels:
     {{- include "kick.labels" . | nindent 4 }}
   annotations:
@@ -158,7 +158,7 @@ webhooks:
 - clientConfig:
     service:
       name: {{ include "kick.webhookServiceName" . }}
-      namespace: {{ .Release.Namespace }}
+      namespace: {{ .Release.Namespace | quote }}
       path: /validate
       port: 443
   admissionReviewVersions:

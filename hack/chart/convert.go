@@ -59,8 +59,8 @@ func role(o object) (string, []document, error) {
   name: {{ include "kick.roleName" . }}
 subjects:
 - kind: ServiceAccount
-  name: {{ include "kick.serviceAccountName" . }}
-  namespace: {{ .Release.Namespace }}
+  name: {{ include "kick.serviceAccountName" . | quote }}
+  namespace: {{ .Release.Namespace | quote }}
 `
 	return "rbac.yaml", []document{granted, binding}, err
 }
@@ -86,7 +86,7 @@ func webhook(o object) (string, []document, error) {
 		body.WriteString(`- clientConfig:
     service:
       name: {{ include "kick.webhookServiceName" . }}
-      namespace: {{ .Release.Namespace }}
+      namespace: {{ .Release.Namespace | quote }}
       path: ` + path + `
       port: 443
 ` + indent(rest))
@@ -94,7 +94,7 @@ func webhook(o object) (string, []document, error) {
 	return "webhook.yaml", []document{{
 		apiVersion: dig[string](o, "apiVersion"),
 		kind:       dig[string](o, "kind"),
-		name:       `{{ include "kick.fullname" . }}`,
+		name:       `{{ include "kick.fullname" . | quote }}`,
 		annotations: map[string]string{
 			"cert-manager.io/inject-ca-from": `{{ .Release.Namespace }}/{{ include "kick.webhookCertificateName" . }}`,
 		},

@@ -38,7 +38,7 @@ func (d document) render() (string, error) {
 	}
 	fmt.Fprintf(&b, "---\napiVersion: %s\nkind: %s\nmetadata:\n  name: %s\n", d.apiVersion, d.kind, d.name)
 	if d.namespaced {
-		b.WriteString("  namespace: {{ .Release.Namespace }}\n")
+		b.WriteString("  namespace: {{ .Release.Namespace | quote }}\n")
 	}
 	b.WriteString("  labels:\n    {{- include \"kick.labels\" . | nindent 4 }}\n")
 	if len(d.annotations) > 0 {

@@ -1,0 +1,184 @@
+package chart
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// releases are the ways of naming an installation that charts usually get wrong.
+var releases = map[string]release{
+	"as documented":                 {name: "kick", namespace: "kick-system"},
+	"another name and namespace":    {name: "restarts", namespace: "platform"},
+	"the chart's name inside":       {name: "my-kick-2", namespace: "default"},
+	"a dot in the release name":     {name: "team.a", namespace: "kick-system"},
+	"a release name of digits":      {name: "42", namespace: "kick-system"},
+	"the longest release name":      {name: strings.Repeat("r", 53), namespace: strings.Repeat("n", 63)},
+	"cut at a dash":                 {name: strings.Repeat("r", 49) + "-ab", namespace: "kick-system"},
+	"nameOverride":                  {name: "a", namespace: "b", values: `nameOverride: other`},
+	"fullnameOverride":              {name: "a", namespace: "b", values: `fullnameOverride: something-else`},
+	"both overrides, the longest":   {name: "a", namespace: "b", values: fmt.Sprintf("nameOverride: %[1]s\nfullnameOverride: %[1]s", strings.Repeat("o", 63))},
+	"a service account of its own":  {name: "a", namespace: "b", values: `serviceAccount: {name: restarter}`},
+	"an override that YAML retypes": {name: "a", namespace: "b", values: `nameOverride: "true"`},
+	"a namespace that YAML retypes": {name: "kick", namespace: "123"},
+}
+
+// eachRelease runs a test for all of them.
+func eachRelease(t *testing.T, test func(t *testing.T, r release, all manifests)) {
+	for name, r := range releases {
+		t.Run(name, func(t *testing.T) { test(t, r, r.mustRender(t)) })
+	}
+}
+
+func TestTheAPIServerFindsAndTrustsTheWebhook(t *testing.T) {
+	eachRelease(t, func(t *testing.T, r release, all manifests) {
+		registration := only(t, all, anyOf[*admissionv1.ValidatingWebhookConfiguration])
+		certificate := custom(t, all, "Certificate")
+		pod := only(t, all, anyOf[*appsv1.Deployment]).Spec.Template
+
+		ca := registration.Annotations["cert-manager.io/inject-ca-from"]
+		if want := certificate.GetNamespace() + "/" + certificate.GetName(); ca != want {
+			t.Errorf("the CA is injected from %q, want the Certificate %q", ca, want)
+		}
+		if got, want := field(t, certificate, "spec", "issuerRef", "name"), custom(t, all, "Issuer").GetName(); got != want {
+			t.Errorf("the issuer is %q, want %q", got, want)
+		}
+		if got, want := pod.Spec.Volumes[0].Secret.SecretName, field(t, certificate, "spec", "secretName"); got != want {
+			t.Errorf("the Pods mount Secret %q, want that of the Certificate, %q", got, want)
+		}
+		if dir := pod.Spec.Containers[0].VolumeMounts[0].MountPath; !slices.Contains(pod.Spec.Containers[0].Args, "--webhook-cert-dir="+dir) {
+			t.Errorf("the certificate is mounted at %q, the manager has %q", dir, pod.Spec.Containers[0].Args)
+		}
+
+		if len(registration.Webhooks) == 0 {
+			t.Error("no webhook is registered")
+		}
+		names, _, _ := unstructured.NestedStringSlice(certificate.Object, "spec", "dnsNames")
+		for _, hook := range registration.Webhooks {
+			target := hook.ClientConfig.Service
+			if host := target.Name + "." + target.Namespace + ".svc"; !slices.Contains(names, host) {
+				t.Errorf("webhook %s is called as %q, the certificate is for %q", hook.Name, host, names)
+			}
+			service := only(t, all, func(s *corev1.Service) bool { return s.Name == target.Name && s.Namespace == target.Namespace })
+			if port := service.Spec.Ports[0]; port.Port != *target.Port || containerPort(pod, port.TargetPort.StrVal) != 9443 {
+				t.Errorf("webhook %s is called on port %d, the Service has %+v, the Pods %+v",
+					hook.Name, *target.Port, port, pod.Spec.Containers[0].Ports)
+			}
+		}
+	})
+}
+
+func containerPort(pod corev1.PodTemplateSpec, name string) int32 {
+	for _, port := range pod.Spec.Containers[0].Ports {
+		if port.Name == name {
+			return port.ContainerPort
+		}
+	}
+	return 0
+}
+
+func TestEverythingSelectsThePods(t *testing.T) {
+	eachRelease(t, func(t *testing.T, r release, all manifests) {
+		deployment := only(t, all, anyOf[*appsv1.Deployment])
+		selectors := map[string]labels.Selector{
+			"Deployment": selector(t, deployment.Spec.Selector),
+			"topology":   selector(t, deployment.Spec.Template.Spec.TopologySpreadConstraints[0].LabelSelector),
+			"PodDisruptionBudget": selector(t,
+				only(t, all, anyOf[*policyv1.PodDisruptionBudget]).Spec.Selector),
+		}
+		for _, o := range all {
+			if s, ok := o.(*corev1.Service); ok {
+				selectors["Service "+s.Name] = labels.SelectorFromSet(s.Spec.Selector)
+			}
+		}
+		for name, s := range selectors {
+			if s.Empty() || !s.Matches(labels.Set(deployment.Spec.Template.Labels)) {
+				t.Errorf("%s selects %q, the Pods have %v", name, s, deployment.Spec.Template.Labels)
+			}
+		}
+	})
+}
+
+func selector(t *testing.T, s *metav1.LabelSelector) labels.Selector {
+	t.Helper()
+	parsed, err := metav1.LabelSelectorAsSelector(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parsed
+}
+
+func TestThePodsHaveTheRightsOfTheRoles(t *testing.T) {
+	eachRelease(t, func(t *testing.T, r release, all manifests) {
+		account := only(t, all, anyOf[*corev1.ServiceAccount])
+		if got := only(t, all, anyOf[*appsv1.Deployment]).Spec.Template.Spec.ServiceAccountName; got != account.Name {
+			t.Errorf("the Pods run as %q, want %q", got, account.Name)
+		}
+		want := []rbacv1.Subject{{Kind: "ServiceAccount", Name: account.Name, Namespace: r.namespace}}
+		check := func(kind, name string, ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
+			if ref != (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}) {
+				t.Errorf("the %s is bound by %+v", kind, ref)
+			}
+			if !slices.Equal(subjects, want) {
+				t.Errorf("the %s is bound to %+v, want %+v", kind, subjects, want)
+			}
+		}
+		cluster := only(t, all, anyOf[*rbacv1.ClusterRoleBinding])
+		check("ClusterRole", only(t, all, anyOf[*rbacv1.ClusterRole]).Name, cluster.RoleRef, cluster.Subjects)
+		own := only(t, all, anyOf[*rbacv1.RoleBinding])
+		check("Role", only(t, all, anyOf[*rbacv1.Role]).Name, own.RoleRef, own.Subjects)
+	})
+}
+
+func TestEveryNameIsValidAndInTheReleaseNamespace(t *testing.T) {
+	eachRelease(t, func(t *testing.T, r release, all manifests) {
+		for _, o := range all {
+			m := metaOf(t, o)
+			kind := o.GetObjectKind().GroupVersionKind().Kind
+			if faults := nameFaults(o, m.GetName()); len(faults) > 0 {
+				t.Errorf("%s %q: %v", kind, m.GetName(), faults)
+			}
+			for key, value := range m.GetLabels() {
+				if faults := validation.IsValidLabelValue(value); len(faults) > 0 {
+					t.Errorf("%s %q, label %s: %v", kind, m.GetName(), key, faults)
+				}
+			}
+			want := r.namespace
+			if clusterScoped(o) {
+				want = ""
+			}
+			if m.GetNamespace() != want {
+				t.Errorf("%s %q is in namespace %q, want %q", kind, m.GetName(), m.GetNamespace(), want)
+			}
+		}
+	})
+}
+
+// nameFaults applies the strictest rule of a kind: before 1.34 a Service's name must start with a letter.
+func nameFaults(o any, name string) []string {
+	if _, ok := o.(*corev1.Service); ok {
+		return validation.IsDNS1035Label(name)
+	}
+	return validation.IsDNS1123Subdomain(name)
+}
+
+func clusterScoped(o any) bool {
+	switch o.(type) {
+	case *rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding,
+		*admissionv1.ValidatingWebhookConfiguration, *apiextensionsv1.CustomResourceDefinition:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,134 @@
+package chart
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+)
+
+func TestThePodsPassPodSecurityRestricted(t *testing.T) {
+	pod := deployment(t, "").Spec.Template
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restricted := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
+	result := policy.AggregateCheckResults(evaluator.EvaluatePod(restricted, &pod.ObjectMeta, &pod.Spec))
+	if !result.Allowed {
+		t.Errorf("refused: %s: %s", result.ForbiddenReason(), result.ForbiddenDetail())
+	}
+	if root := pod.Spec.Containers[0].SecurityContext.ReadOnlyRootFilesystem; root == nil || !*root {
+		t.Error("the root file system is writable")
+	}
+}
+
+func TestEveryFlagFollowsItsValue(t *testing.T) {
+	tests := map[string]struct{ values, want string }{
+		"--leader-elect":              {`{replicas: 1, leaderElection: {enabled: false}}`, "false"},
+		"--request-ttl":               {`requestTTL: 90m`, "90m"},
+		"--workers":                   {`workers: 2000000`, "2000000"},
+		"--kube-api-qps":              {`kubeAPI: {qps: 12.5}`, "12.5"},
+		"--kube-api-burst":            {`kubeAPI: {burst: 3000000}`, "3000000"},
+		"--metrics-bind-address":      {`metrics: {port: 1111}`, ":1111"},
+		"--health-probe-bind-address": {`health: {port: 2222}`, ":2222"},
+		"--webhook-port":              {`webhook: {port: 3333}`, "3333"},
+		"--zap-log-level":             {`logging: {level: 5}`, "5"},
+	}
+	for flag, test := range tests {
+		t.Run(flag, func(t *testing.T) {
+			before, after := argument(deployment(t, ""), flag), argument(deployment(t, test.values), flag)
+			if after != test.want || before == after {
+				t.Errorf("with %s the flag goes from %q to %q, want %q", test.values, before, after, test.want)
+			}
+		})
+	}
+	for _, arg := range deployment(t, "").Spec.Template.Spec.Containers[0].Args {
+		flag, _, _ := strings.Cut(arg, "=")
+		if _, tested := tests[flag]; !tested && flag != "--webhook-cert-dir" {
+			t.Errorf("flag %s has no row in this test", flag)
+		}
+	}
+}
+
+func TestThePortsOfThePodFollowTheFlags(t *testing.T) {
+	d := deployment(t, `{metrics: {port: 1111}, health: {port: 2222}, webhook: {port: 3333}}`)
+	for name, want := range map[string]int32{"metrics": 1111, "health": 2222, "webhook": 3333} {
+		if got := containerPort(d.Spec.Template, name); got != want {
+			t.Errorf("port %s is %d, want %d", name, got, want)
+		}
+	}
+}
+
+func TestTheRuntimeKnowsTheMemoryLimit(t *testing.T) {
+	for limit, want := range map[string]string{
+		`256Mi`: "241591910", `1Gi`: "966367641", `0.5G`: "450000000", `300000000`: "270000000", `null`: "",
+	} {
+		t.Run(limit, func(t *testing.T) {
+			if got := environment(deployment(t, `resources: {limits: {memory: `+limit+`}}`), "GOMEMLIMIT"); got != want {
+				t.Errorf("GOMEMLIMIT is %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+func TestTheImageIsTheChartsOwnVersionUnlessSaidOtherwise(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("a", 64)
+	for values, want := range map[string]string{
+		"":                                "ghcr.io/kick-dev/kick:0.1.0",
+		`image: {tag: v9}`:                "ghcr.io/kick-dev/kick:v9",
+		`image: {digest: ` + digest + `}`: "ghcr.io/kick-dev/kick@" + digest,
+		`image: {repository: local/x}`:    "local/x:0.1.0",
+	} {
+		if got := deployment(t, values).Spec.Template.Spec.Containers[0].Image; got != want {
+			t.Errorf("with %q the image is %q, want %q", values, got, want)
+		}
+	}
+}
+
+func TestTheCRDsSurviveTheRelease(t *testing.T) {
+	crds := 0
+	for _, o := range (release{name: "kick", namespace: "kick-system"}).mustRender(t) {
+		if crd, ok := o.(*apiextensionsv1.CustomResourceDefinition); ok {
+			crds++
+			if crd.Annotations["helm.sh/resource-policy"] != "keep" {
+				t.Errorf("uninstalling deletes %s", crd.Name)
+			}
+		}
+	}
+	if crds == 0 {
+		t.Error("the chart holds no CRD")
+	}
+	without := release{name: "kick", namespace: "kick-system", values: `crds: {install: false}`}.mustRender(t)
+	if slices.ContainsFunc(without, isCRD) {
+		t.Error("crds.install: false installs CRDs")
+	}
+}
+
+func deployment(t *testing.T, values string) *appsv1.Deployment {
+	t.Helper()
+	all := release{name: "kick", namespace: "kick-system", values: values}.mustRender(t)
+	return only(t, all, anyOf[*appsv1.Deployment])
+}
+
+func argument(d *appsv1.Deployment, flag string) string {
+	for _, arg := range d.Spec.Template.Spec.Containers[0].Args {
+		if value, found := strings.CutPrefix(arg, flag+"="); found {
+			return value
+		}
+	}
+	return ""
+}
+
+func environment(d *appsv1.Deployment, name string) string {
+	env := d.Spec.Template.Spec.Containers[0].Env
+	if i := slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == name }); i >= 0 {
+		return env[i].Value
+	}
+	return ""
+}
