@@ -40,7 +40,7 @@ func role(o object) (string, []document, error) {
 	}
 	namespace := dig[string](o, "metadata", "namespace")
 	if kind == "Role" && namespace != ownNamespace {
-		return "", nil, fmt.Errorf("Role in namespace %q: the chart only grants rights in all namespaces or in KICK's own, %q",
+		return "", nil, fmt.Errorf("a Role in namespace %q: the chart only grants rights in all namespaces or in KICK's own, %q",
 			namespace, ownNamespace)
 	}
 	rules, err := marshal(object{"rules": o["rules"]})
