@@ -1,0 +1,132 @@
+# Run `make` or `make help` for what there is. Everything needed but Go, git and make is built
+# from pinned Go modules into .cache/ on first use.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+IMAGE ?= ghcr.io/kick-dev/kick
+# KICK=0 makes `make up` start the control plane without KICK.
+KICK ?= 1
+
+# The development tools, built once per set of versions. Their module is apart from the product's, so
+# that neither decides the other's dependencies.
+TOOLS := $(abspath .cache/tools/$(shell cd hack/tools && { go version; cat go.sum; } | git hash-object --stdin))
+CONTROLLER_GEN := $(TOOLS)/controller-gen
+CRD_REF_DOCS := $(TOOLS)/crd-ref-docs
+GOLANGCI_LINT := $(TOOLS)/golangci-lint
+$(CONTROLLER_GEN): package := sigs.k8s.io/controller-tools/cmd/controller-gen
+$(CRD_REF_DOCS): package := github.com/elastic/crd-ref-docs
+$(GOLANGCI_LINT): package := github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+$(TOOLS)/%:
+	@echo "Building $* for the first time, which takes up to a few minutes"
+	cd hack/tools && CGO_ENABLED=0 go build -trimpath -o $@ $(package)
+
+##@ Build
+
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN { FS = ":.*## " } \
+	  /^##@ / { printf "\n%s\n", substr($$0, 5) } \
+	  /^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build the manager: bin/manager
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/manager ./cmd/manager
+
+.PHONY: docker-build
+docker-build: ## Build the container image (IMAGE=…, VERSION=…)
+	docker build --build-arg VERSION=$(VERSION) --tag $(IMAGE):$(VERSION) .
+
+.PHONY: clean
+clean: down ## Stop what `make up` started and remove what was built, but for .cache/
+	rm -rf bin .testbed .testbed-demo
+
+##@ Generate and check
+
+# The packages that may carry markers: types, rights and webhooks.
+MARKED := $(addprefix paths=./,$(addsuffix /...,api cmd/manager controllers internal webhooks))
+
+.PHONY: generate
+generate: $(CONTROLLER_GEN) $(CRD_REF_DOCS) ## Generate deepcopy code, CRDs, RBAC, webhooks and the API reference from the Go code
+	rm -f config/crd/bases/*.yaml
+	$(CONTROLLER_GEN) object crd rbac:roleName=kick-manager webhook $(MARKED) \
+	  output:crd:artifacts:config=config/crd/bases \
+	  output:rbac:artifacts:config=config/rbac \
+	  output:webhook:artifacts:config=config/webhook
+	$(CRD_REF_DOCS) --source-path=api --config=hack/api-docs.yaml --renderer=markdown \
+	  --output-path=docs/api.md --log-level=ERROR
+
+.PHONY: chart
+chart: ## Generate the chart's CRDs, RBAC and webhooks from config/
+	go run ./hack/chart
+
+.PHONY: verify
+verify: ## Prove that generated files and the go.mod files are up to date
+	hack/verify.sh
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## Lint the main module and the test modules
+	$(GOLANGCI_LINT) run ./...
+	for module in $(TEST_MODULES); do \
+	  echo "--- $$module"; (cd $$module && $(GOLANGCI_LINT) run --no-config ./...); \
+	done
+
+##@ Test
+
+TEST_MODULES := $(patsubst %/go.mod,%,$(wildcard test/*/go.mod))
+# The race detector needs a C compiler.
+RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
+
+.PHONY: test
+test: test-unit test-chart test-testbed test-integration ## Run all tests
+
+.PHONY: test-unit
+test-unit: ## Run the tests of the main module, with the race detector where there is a C compiler
+	go test $(RACE) ./...
+
+# -count=1 here and below: these tests depend on files outside their module, which go test does not watch.
+.PHONY: test-chart
+test-chart: ## Render the chart in many ways and check what comes out
+	cd test/chart && go test -count=1 ./...
+
+.PHONY: test-testbed
+test-testbed: ## Test the testbed itself
+	cd test/testbed && go test -count=1 -timeout 20m ./...
+
+.PHONY: test-integration
+test-integration: build bin/testbed ## Test the manager on a real control plane
+	bin/testbed build
+	cd test/integration && go test -count=1 -timeout 40m ./...
+
+.PHONY: bench
+bench: ## Run the Go benchmarks of the core packages
+	go test -run '^$$' -bench . -benchmem ./internal/core/...
+
+##@ Try it
+
+.PHONY: demo
+demo: ## Boot a control plane, install KICK, change a Secret, prove exactly one restart, stop
+	hack/demo.sh
+
+.PHONY: up
+up: build bin/testbed ## Start a control plane with KICK and leave it running (KICK=0: without KICK)
+	bin/testbed up --dir .testbed --cert-manager --image $(IMAGE)=$(abspath bin/manager)
+ifneq ($(KICK),0)
+	bin/testbed helm --dir .testbed -- upgrade --install kick charts/kick \
+	  --namespace kick-system --create-namespace --wait
+endif
+	@echo "export KUBECONFIG=$(abspath .testbed/kubeconfig)"
+
+.PHONY: down
+down: ## Stop what `make up` started
+	if [ -x bin/testbed ] && [ -d .testbed ]; then bin/testbed down --dir .testbed; fi
+
+# go build decides whether there is anything to do.
+.PHONY: bin/testbed
+bin/testbed:
+	cd test/testbed && CGO_ENABLED=0 go build -trimpath -o $(abspath $@) ./cmd/testbed
