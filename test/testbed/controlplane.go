@@ -1,0 +1,162 @@
+package testbed
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"k8s.io/client-go/rest"
+)
+
+const (
+	serviceRange        = "10.96.0.0/16"
+	kubernetesServiceIP = "10.96.0.1"
+	// advertiseAddress stands for the API server in the EndpointSlice of the
+	// kubernetes Service. Nobody dials it; it only frees the testbed from
+	// needing a network interface besides the loopback one.
+	advertiseAddress = "192.0.2.1"
+)
+
+//go:embed auditpolicy.yaml
+var auditPolicy []byte
+
+// startControlPlane starts what every testbed has, in the order of need.
+func (t *Testbed) startControlPlane(ctx context.Context) error {
+	if err := t.startEtcd(ctx); err != nil {
+		return err
+	}
+	if err := t.startAPIServer(ctx); err != nil {
+		return err
+	}
+	if err := t.writeKubeconfigs(); err != nil {
+		return err
+	}
+	if err := t.startControllerManager(ctx); err != nil {
+		return err
+	}
+	return t.startScheduler(ctx)
+}
+
+func (t *Testbed) startEtcd(ctx context.Context) error {
+	return t.boot(ctx, Etcd, 2, func(ports []int) launch {
+		client, peer := "http://"+local(ports[0]), "http://"+local(ports[1])
+		t.etcdURL = client
+		return launch{
+			path: t.options.Binaries.Etcd,
+			args: []string{
+				"--data-dir=" + filepath.Join(t.options.Dir, "etcd"),
+				"--listen-client-urls=" + client,
+				"--advertise-client-urls=" + client,
+				"--listen-peer-urls=" + peer,
+				"--initial-advertise-peer-urls=" + peer,
+				"--initial-cluster=default=" + peer,
+				// A testbed does not survive a crash of the machine anyway.
+				"--unsafe-no-fsync",
+			},
+			ready: healthy(client + "/health"),
+		}
+	})
+}
+
+func (t *Testbed) startAPIServer(ctx context.Context) error {
+	policy := filepath.Join(t.options.Dir, "audit-policy.yaml")
+	if err := os.WriteFile(policy, auditPolicy, 0o644); err != nil {
+		return fmt.Errorf("write audit policy: %w", err)
+	}
+	egress := filepath.Join(t.options.Dir, "egress.yaml")
+	if err := os.WriteFile(egress, []byte(t.egressConfiguration()), 0o644); err != nil {
+		return fmt.Errorf("write egress configuration: %w", err)
+	}
+	return t.boot(ctx, APIServer, 1, func(ports []int) launch {
+		t.server = "https://" + local(ports[0])
+		return launch{
+			path:  t.options.Binaries.APIServer,
+			args:  append(t.apiServerArguments(ports[0]), "--audit-policy-file="+policy, "--egress-selector-config-file="+egress),
+			ready: t.apiServerReady,
+		}
+	})
+}
+
+func (t *Testbed) apiServerArguments(port int) []string {
+	c := t.credentials
+	return []string{
+		"--etcd-servers=" + t.etcdURL,
+		"--bind-address=127.0.0.1",
+		"--secure-port=" + strconv.Itoa(port),
+		"--advertise-address=" + advertiseAddress,
+		"--tls-cert-file=" + c.serverCertFile(),
+		"--tls-private-key-file=" + c.serverKeyFile(),
+		"--client-ca-file=" + c.caFile(),
+		"--token-auth-file=" + c.tokenFile(),
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + c.serviceAccountFile(),
+		"--service-account-signing-key-file=" + c.serviceAccountFile(),
+		"--service-cluster-ip-range=" + serviceRange,
+		"--authorization-mode=RBAC",
+		"--allow-privileged=true",
+		"--audit-log-path=" + t.auditLog(),
+		// One file for the life of a testbed: marks in it are offsets.
+		"--audit-log-maxsize=100000",
+		"--profiling=false",
+	}
+}
+
+func (t *Testbed) startControllerManager(ctx context.Context) error {
+	return t.boot(ctx, ControllerManager, 1, func(ports []int) launch {
+		kubeconfig := t.kubeconfigOf(userControllerManager)
+		return launch{
+			path: t.options.Binaries.ControllerManager,
+			args: append(servingArguments(kubeconfig, ports[0]),
+				"--service-account-private-key-file="+t.credentials.serviceAccountFile(),
+				"--root-ca-file="+t.credentials.caFile(),
+				// Each controller acts as its own service account, as in most
+				// real clusters.
+				"--use-service-account-credentials=true",
+				"--controllers=*",
+				"--kube-api-qps=500",
+				"--kube-api-burst=1000",
+			),
+			ready: healthy("https://" + local(ports[0]) + "/healthz"),
+		}
+	})
+}
+
+func (t *Testbed) startScheduler(ctx context.Context) error {
+	return t.boot(ctx, Scheduler, 1, func(ports []int) launch {
+		kubeconfig := t.kubeconfigOf(userScheduler)
+		return launch{
+			path: t.options.Binaries.Scheduler,
+			args: append(servingArguments(kubeconfig, ports[0]),
+				"--kube-api-qps=500",
+				"--kube-api-burst=1000",
+			),
+			ready: healthy("https://" + local(ports[0]) + "/healthz"),
+		}
+	})
+}
+
+// servingArguments are those that the controller manager and the scheduler
+// share.
+func servingArguments(kubeconfig string, port int) []string {
+	return []string{
+		"--kubeconfig=" + kubeconfig,
+		"--authentication-kubeconfig=" + kubeconfig,
+		"--authorization-kubeconfig=" + kubeconfig,
+		"--bind-address=127.0.0.1",
+		"--secure-port=" + strconv.Itoa(port),
+		"--leader-elect=false",
+	}
+}
+
+// apiServerReady asks as the admin, which also proves that tokens work.
+func (t *Testbed) apiServerReady(ctx context.Context) error {
+	config := t.configOf(userAdmin)
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return err
+	}
+	return get(ctx, client, t.server+"/readyz")
+}
