@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
+var longest = strings.Repeat("o", 63)
+
 // releases are the ways of naming an installation that charts usually get wrong.
 var releases = map[string]release{
 	"as documented":                 {name: "kick", namespace: "kick-system"},
@@ -29,7 +30,7 @@ var releases = map[string]release{
 	"cut at a dash":                 {name: strings.Repeat("r", 49) + "-ab", namespace: "kick-system"},
 	"nameOverride":                  {name: "a", namespace: "b", values: `nameOverride: other`},
 	"fullnameOverride":              {name: "a", namespace: "b", values: `fullnameOverride: something-else`},
-	"both overrides, the longest":   {name: "a", namespace: "b", values: fmt.Sprintf("nameOverride: %[1]s\nfullnameOverride: %[1]s", strings.Repeat("o", 63))},
+	"both overrides, the longest":   {name: "a", namespace: "b", values: "nameOverride: " + longest + "\nfullnameOverride: " + longest},
 	"a service account of its own":  {name: "a", namespace: "b", values: `serviceAccount: {name: restarter}`},
 	"an override that YAML retypes": {name: "a", namespace: "b", values: `nameOverride: "true"`},
 	"a namespace that YAML retypes": {name: "kick", namespace: "123"},
@@ -43,7 +44,7 @@ func eachRelease(t *testing.T, test func(t *testing.T, r release, all manifests)
 }
 
 func TestTheAPIServerFindsAndTrustsTheWebhook(t *testing.T) {
-	eachRelease(t, func(t *testing.T, r release, all manifests) {
+	eachRelease(t, func(t *testing.T, _ release, all manifests) {
 		registration := only(t, all, anyOf[*admissionv1.ValidatingWebhookConfiguration])
 		certificate := custom(t, all, "Certificate")
 		pod := only(t, all, anyOf[*appsv1.Deployment]).Spec.Template
@@ -58,8 +59,9 @@ func TestTheAPIServerFindsAndTrustsTheWebhook(t *testing.T) {
 		if got, want := pod.Spec.Volumes[0].Secret.SecretName, field(t, certificate, "spec", "secretName"); got != want {
 			t.Errorf("the Pods mount Secret %q, want that of the Certificate, %q", got, want)
 		}
-		if dir := pod.Spec.Containers[0].VolumeMounts[0].MountPath; !slices.Contains(pod.Spec.Containers[0].Args, "--webhook-cert-dir="+dir) {
-			t.Errorf("the certificate is mounted at %q, the manager has %q", dir, pod.Spec.Containers[0].Args)
+		manager := pod.Spec.Containers[0]
+		if dir := manager.VolumeMounts[0].MountPath; !slices.Contains(manager.Args, "--webhook-cert-dir="+dir) {
+			t.Errorf("the certificate is mounted at %q, the manager has %q", dir, manager.Args)
 		}
 
 		if len(registration.Webhooks) == 0 {
@@ -90,7 +92,7 @@ func containerPort(pod corev1.PodTemplateSpec, name string) int32 {
 }
 
 func TestEverythingSelectsThePods(t *testing.T) {
-	eachRelease(t, func(t *testing.T, r release, all manifests) {
+	eachRelease(t, func(t *testing.T, _ release, all manifests) {
 		deployment := only(t, all, anyOf[*appsv1.Deployment])
 		selectors := map[string]labels.Selector{
 			"Deployment": selector(t, deployment.Spec.Selector),
