@@ -21,8 +21,12 @@ import (
 //go:embed stages/*.yaml
 var stageFiles embed.FS
 
-// kwokPodRange has to differ from the range of Pods that run as processes.
-const kwokPodRange = "10.245.0.1/16"
+// podRange is the range of the Pods that KWOK plays on a Node. It has to differ
+// from the ranges of Services and of Pods that run as processes.
+func podRange(node int) string { return fmt.Sprintf("10.%d.0.0/16", 100+node) }
+
+// maxNodes is the number of ranges below those of the testbed itself.
+const maxNodes = 140
 
 // startNodes starts KWOK and creates the Nodes.
 func (t *Testbed) startNodes(ctx context.Context) error {
@@ -42,7 +46,7 @@ func (t *Testbed) startNodes(ctx context.Context) error {
 				"--kubeconfig=" + t.kubeconfigOf(userKwok),
 				"--config=" + file,
 				"--manage-all-nodes=true",
-				"--cidr=" + kwokPodRange,
+				"--cidr=" + podRange(0),
 				"--server-address=" + local(ports[0]),
 			},
 			ready: healthy("http://" + local(ports[0]) + "/healthz"),
@@ -131,6 +135,7 @@ func newNode(index int) *corev1.Node {
 				corev1.LabelTopologyRegion: "testbed",
 			},
 		},
+		Spec:   corev1.NodeSpec{PodCIDR: podRange(index), PodCIDRs: []string{podRange(index)}},
 		Status: corev1.NodeStatus{Capacity: capacity, Allocatable: capacity},
 	}
 }

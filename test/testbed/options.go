@@ -54,6 +54,9 @@ func (o Options) complete() (Options, error) {
 	if o.Nodes == 0 {
 		o.Nodes = defaultNodes
 	}
+	if o.Nodes < 0 || o.Nodes > maxNodes {
+		return o, fmt.Errorf("a testbed has 1 to %d Nodes, not %d", maxNodes, o.Nodes)
+	}
 	if o.Out == nil {
 		o.Out = io.Discard
 	}

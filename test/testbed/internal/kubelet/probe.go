@@ -15,6 +15,10 @@ import (
 	"github.com/kick-dev/kick/test/testbed/internal/loopback"
 )
 
+// eagerInterval is the time between readiness probes of a container that is not
+// ready: a kubelet, too, asks more often then than the period says.
+const eagerInterval = 500 * time.Millisecond
+
 // probe runs the probes of a container until ctx is done. The channel it
 // returns is closed when the container has to be restarted.
 func (c *container) probe(ctx context.Context) <-chan struct{} {
@@ -86,7 +90,7 @@ func (c *container) follow(ctx context.Context, probe *corev1.Probe, verdict fun
 	if !pause(ctx, time.Duration(probe.InitialDelaySeconds)*time.Second) {
 		return
 	}
-	successes, failures := int32(0), int32(0)
+	successes, failures, passing := int32(0), int32(0), false
 	for {
 		if c.check(ctx, probe) == nil {
 			successes, failures = successes+1, 0
@@ -97,15 +101,24 @@ func (c *container) follow(ctx context.Context, probe *corev1.Probe, verdict fun
 			return
 		}
 		if successes == max(probe.SuccessThreshold, 1) {
+			passing = true
 			verdict(true)
 		}
 		if failures == max(probe.FailureThreshold, 1) {
+			passing = false
 			verdict(false)
 		}
-		if !pause(ctx, time.Duration(max(probe.PeriodSeconds, 1))*time.Second) {
+		if !pause(ctx, c.interval(probe, passing)) {
 			return
 		}
 	}
+}
+
+func (c *container) interval(probe *corev1.Probe, passing bool) time.Duration {
+	if probe == c.spec.ReadinessProbe && !passing {
+		return eagerInterval
+	}
+	return time.Duration(max(probe.PeriodSeconds, 1)) * time.Second
 }
 
 // check calls a probe once. Probes of other kinds than HTTP and TCP always
