@@ -18,9 +18,6 @@ const maxAttempts = 3
 // removalPause is the pause before a removed stamp is issued again for the first time; it triples each time.
 const removalPause = 10 * time.Second
 
-// denialPause is the time between two tries to write a stamp that the API server refuses.
-const denialPause = time.Minute
-
 // machine carries one decision from the stored status to the next.
 type machine struct {
 	status   v1alpha1.KickRequestStatus
@@ -248,9 +245,9 @@ func (m *machine) restart(stale freshness.Changes) Step {
 	if !m.facts.Live {
 		return Step{Need: NeedLive}
 	}
-	if m.facts.Denied != "" {
-		step := m.wait(v1alpha1.PhaseExecuting, v1alpha1.ReasonRestartDenied, m.facts.Denied)
-		step.RecheckAt = m.now.Add(denialPause)
+	if denial := m.facts.Denied; m.now.Before(denial.Until) {
+		step := m.wait(v1alpha1.PhaseExecuting, v1alpha1.ReasonRestartDenied, denial.Message)
+		step.RecheckAt = denial.Until
 		return step
 	}
 	covers, _ := newest(m.facts.Changes, maxCovers)

@@ -45,8 +45,14 @@ type Facts struct {
 	// Issued is the stamp that this process has written to the template, if any. It tells a stamp that was removed
 	// from one that was never written.
 	Issued string
-	// Denied is the API server's answer to the last attempt to write the stamp, empty if it was not refused.
-	Denied string
+	// Denied is the API server's last refusal of the stamp, the zero value for none.
+	Denied Denial
+}
+
+// Denial is a refusal that is not worth another try for a while.
+type Denial struct {
+	Message string
+	Until   time.Time
 }
 
 // Need names what a decision lacks.

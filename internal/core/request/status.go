@@ -39,11 +39,17 @@ func (m *machine) end(phase v1alpha1.Phase, reason, message string) Step {
 // finalRollout is the rollout that carries what was judged. After a failure that is what the failed restart covered.
 func (m *machine) finalRollout(phase v1alpha1.Phase, reason string) *v1alpha1.Rollout {
 	current := m.status.CurrentRollout
-	if phase == v1alpha1.PhaseFailed || reason == v1alpha1.ReasonNotManaged {
+	valid := current != nil && (current.Stamp == "" || current.Stamp == m.facts.Stamp)
+	switch {
+	case phase == v1alpha1.PhaseFailed:
 		return current
+	case reason == v1alpha1.ReasonNotManaged && valid:
+		return current
+	case reason == v1alpha1.ReasonNotManaged:
+		return nil // Nothing was judged, and a stamp that is not on the template covers nothing.
 	}
 	covers := freshness.Changes{}
-	if current != nil && current.Stamp == m.facts.Stamp {
+	if valid {
 		covers = coveredBy(current.Covers)
 	} else {
 		current = &v1alpha1.Rollout{StartedAt: metav1.NewMicroTime(m.now)}

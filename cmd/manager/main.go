@@ -1,0 +1,150 @@
+// Command manager runs KICK: the controllers, on the elected leader, and the admission webhooks, on every replica.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	_ "time/tzdata" // A schedule's time zone must not depend on the image.
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kick-dev/kick/api/v1alpha1"
+	"github.com/kick-dev/kick/controllers"
+	"github.com/kick-dev/kick/internal/cluster/servertime"
+	"github.com/kick-dev/kick/internal/cluster/source"
+	"github.com/kick-dev/kick/internal/cluster/workload"
+	"github.com/kick-dev/kick/webhooks"
+)
+
+// version is set by the linker.
+var version = "development"
+
+func main() {
+	o, err := parseOptions(os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err == nil {
+		err = run(o)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "manager:", err)
+		os.Exit(1)
+	}
+}
+
+func run(o options) error {
+	if o.showVersion {
+		fmt.Println(version)
+		return nil
+	}
+	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&o.logging)))
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return fmt.Errorf("find the API server: %w", err)
+	}
+	serverClock := servertime.New(clock.RealClock{})
+	config.QPS, config.Burst = float32(o.kubeAPIQPS), o.kubeAPIBurst
+	config.UserAgent = "kick/" + version
+	config.Wrap(serverClock.Wrap)
+	mgr, err := ctrl.NewManager(config, managerOptions(o))
+	if err != nil {
+		return fmt.Errorf("set up the manager: %w", err)
+	}
+	if err := addParts(mgr, o, serverClock); err != nil {
+		return err
+	}
+	ctrl.Log.Info("starting", "version", version, "namespace", o.namespace)
+	if err := mgr.Start(ctrl.SetupSignalHandler()); err != nil {
+		return fmt.Errorf("run the manager: %w", err)
+	}
+	return nil
+}
+
+func addParts(mgr ctrl.Manager, o options, serverClock *servertime.Clock) error {
+	err := controllers.SetupWithManager(mgr, controllers.Options{
+		Namespace:  o.namespace,
+		RequestTTL: o.requestTTL,
+		Workers:    o.workers,
+		Clock:      serverClock,
+	})
+	if err != nil {
+		return fmt.Errorf("set up the controllers: %w", err)
+	}
+	if err := webhooks.SetupWithManager(mgr); err != nil {
+		return fmt.Errorf("set up the webhooks: %w", err)
+	}
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("add the liveness check: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("webhook", mgr.GetWebhookServer().StartedChecker()); err != nil {
+		return fmt.Errorf("add the webhook's readiness check: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("caches", cachesSynced(mgr)); err != nil {
+		return fmt.Errorf("add the caches' readiness check: %w", err)
+	}
+	return nil
+}
+
+func managerOptions(o options) ctrl.Options {
+	return ctrl.Options{
+		Scheme: newScheme(),
+		Cache:  cacheOptions(),
+		Client: client.Options{Cache: &client.CacheOptions{
+			// Sources are cached as metadata only, and ledgers not at all.
+			DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &v1alpha1.KickLedger{}},
+		}},
+		LeaderElection:                o.leaderElect,
+		LeaderElectionID:              "kick",
+		LeaderElectionNamespace:       o.namespace,
+		LeaderElectionReleaseOnCancel: true,
+		HealthProbeBindAddress:        o.probeAddress,
+		Metrics: metricsserver.Options{
+			BindAddress:    o.metricsAddress,
+			SecureServing:  true,
+			FilterProvider: filters.WithAuthenticationAndAuthorization,
+		},
+		WebhookServer: webhook.NewServer(webhook.Options{Port: o.webhookPort, CertDir: o.webhookCertDir}),
+	}
+}
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			panic(err) // Only two types under one name can bring this about.
+		}
+	}
+	return scheme
+}
+
+// cacheOptions keep memory proportional to the number of objects and not to their size.
+func cacheOptions() cache.Options {
+	shared := true // What is read from the cache is never modified.
+	byObject := map[client.Object]cache.ByObject{
+		&corev1.Secret{}:        {Transform: source.Slim, UnsafeDisableDeepCopy: &shared},
+		&corev1.ConfigMap{}:     {Transform: source.Slim, UnsafeDisableDeepCopy: &shared},
+		&v1alpha1.KickRequest{}: {UnsafeDisableDeepCopy: &shared},
+	}
+	for _, object := range workload.Objects() {
+		byObject[object] = cache.ByObject{Transform: workload.Slim, UnsafeDisableDeepCopy: &shared}
+	}
+	return cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject:         byObject,
+	}
+}

@@ -1,0 +1,53 @@
+package controllers
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kick-dev/kick/api/v1alpha1"
+	"github.com/kick-dev/kick/internal/core/request"
+)
+
+// denialPause is the time between two tries to write a stamp that the API server refuses.
+const denialPause = time.Minute
+
+// attempts remembers, for this process, what became of the stamps it wrote, by the UID of the request.
+type attempts struct {
+	mu     sync.Mutex
+	issued map[types.UID]string
+	denied map[types.UID]request.Denial
+}
+
+func newAttempts() *attempts {
+	return &attempts{issued: map[types.UID]string{}, denied: map[types.UID]request.Denial{}}
+}
+
+// recall adds what is remembered of a request to the facts.
+func (a *attempts) recall(object *v1alpha1.KickRequest, facts *request.Facts) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	facts.Issued = a.issued[object.UID]
+	facts.Denied = a.denied[object.UID]
+}
+
+func (a *attempts) setIssued(object *v1alpha1.KickRequest, stamp string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.issued[object.UID] = stamp
+	delete(a.denied, object.UID)
+}
+
+func (a *attempts) setDenied(object *v1alpha1.KickRequest, message string, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.denied[object.UID] = request.Denial{Message: message, Until: now.Add(denialPause)}
+}
+
+func (a *attempts) forget(object *v1alpha1.KickRequest) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.issued, object.UID)
+	delete(a.denied, object.UID)
+}

@@ -1,0 +1,46 @@
+package controllers
+
+import (
+	"context"
+
+	"github.com/kick-dev/kick/internal/cluster/servertime"
+	"github.com/kick-dev/kick/internal/cluster/workload"
+	"github.com/kick-dev/kick/internal/core/request"
+)
+
+// coalescer sees to it that a workload whose sources changed has one open request: ensure(w, θ), §10 of the model.
+type coalescer struct {
+	scopes   *scopes
+	requests *requests
+	clock    *servertime.Clock
+	wakeup   *waker[workload.Key]
+}
+
+// ensure creates the request of a consumer or opens it again, and returns when that is durable. It may be repeated.
+func (c *coalescer) ensure(ctx context.Context, target consumer) error {
+	present, err := c.requests.get(ctx, target.workload.Key)
+	if err != nil {
+		return err
+	}
+	if present != nil && present.Spec.TargetRef.UID != target.workload.UID() {
+		// It belongs to an earlier workload of that name.
+		if err := c.requests.remove(ctx, present); err != nil {
+			return err
+		}
+		present = nil
+	}
+	if present == nil {
+		return c.requests.create(ctx, target.workload)
+	}
+	changes, err := c.scopes.changes(ctx, target.workload, target.scope)
+	if err != nil {
+		return err
+	}
+	if status, changed := request.Reopen(present.Status, changes, c.clock.Now()); changed {
+		if _, err := c.requests.saveStatus(ctx, present, status); err != nil {
+			return err
+		}
+	}
+	c.wakeup.wake(target.workload.Key)
+	return nil
+}

@@ -1,0 +1,122 @@
+package controllers
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kick-dev/kick/internal/cluster/workload"
+	"github.com/kick-dev/kick/internal/core/freshness"
+	"github.com/kick-dev/kick/internal/core/request"
+	"github.com/kick-dev/kick/internal/core/rollout"
+)
+
+// gathering collects the facts of one decision, the cheap ones first and the others when the decision asks for them.
+type gathering struct {
+	scopes    *scopes
+	workloads *workload.Client
+	revisions *revisions
+
+	workload   *workload.Workload
+	inspection *workload.Inspection
+	facts      request.Facts
+}
+
+// refresh takes the facts that cost no request.
+func (g *gathering) refresh(ctx context.Context) error {
+	scope, err := g.scopes.of(ctx, g.workload)
+	if err != nil {
+		return err
+	}
+	changes, err := g.scopes.changes(ctx, g.workload, scope)
+	if err != nil {
+		return err
+	}
+	g.facts.Scope = scope
+	g.facts.References = g.workload.References()
+	g.facts.Changes = changes
+	g.facts.Stamp = g.workload.Stamp()
+	g.facts.Evidence = freshness.Evidence{
+		CreatedAt: g.workload.Object().GetCreationTimestamp().Time,
+		Rollout:   g.workload.Rollout(),
+	}
+	if revision, known := g.revisions.get(g.workload); known {
+		g.facts.Evidence.Revision, g.facts.Evidence.RevisionRead = &revision, true
+	}
+	g.inspection = g.workloads.Inspect(g.workload)
+	return nil
+}
+
+// supply reads what a decision lacks. It reports false when the workload is gone.
+func (g *gathering) supply(ctx context.Context, need request.Need) (bool, error) {
+	switch need {
+	case request.NeedLive:
+		return g.supplyLive(ctx)
+	case request.NeedRevision:
+		revision, err := g.inspection.Revision(ctx)
+		if err != nil {
+			return false, err
+		}
+		g.revisions.put(g.workload, revision)
+		g.facts.Evidence.Revision, g.facts.Evidence.RevisionRead = revision, true
+	case request.NeedPods:
+		pods, err := g.inspection.Pods(ctx)
+		if err != nil {
+			return false, err
+		}
+		g.facts.Evidence.Pods, g.facts.Evidence.PodsRead = pods, true
+	case request.NeedNothing:
+	}
+	return true, nil
+}
+
+// supplyLive reads the workload from the API server. Evidence gathered about the cached one stays valid if the spec is
+// the same.
+func (g *gathering) supplyLive(ctx context.Context) (bool, error) {
+	live, err := g.workloads.Read(ctx, g.workload.Key)
+	if err != nil || live == nil || live.UID() != g.workload.UID() {
+		return false, err
+	}
+	before, evidence := g.workload.Generation(), g.facts.Evidence
+	g.workload = live
+	if err := g.refresh(ctx); err != nil {
+		return false, err
+	}
+	if before == live.Generation() {
+		state := g.facts.Evidence.Rollout
+		g.facts.Evidence = evidence
+		g.facts.Evidence.Rollout = state
+	}
+	g.facts.Live = true
+	return true, nil
+}
+
+// revisions remembers the current revision of workloads, which belongs to one generation for good.
+type revisions struct {
+	mu    sync.Mutex
+	known map[types.UID]knownRevision
+}
+
+type knownRevision struct {
+	generation int64
+	revision   rollout.Revision
+}
+
+func newRevisions() *revisions { return &revisions{known: map[types.UID]knownRevision{}} }
+
+func (r *revisions) get(w *workload.Workload) (rollout.Revision, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known, ok := r.known[w.UID()]
+	return known.revision, ok && known.generation == w.Generation()
+}
+
+func (r *revisions) put(w *workload.Workload, revision *rollout.Revision) {
+	if revision == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.known[w.UID()] = knownRevision{generation: w.Generation(), revision: *revision}
+}

@@ -1,0 +1,32 @@
+package controllers
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kick-dev/kick/internal/cluster/workload"
+	"github.com/kick-dev/kick/internal/core/freshness"
+)
+
+// judged remembers which changes the Pods of workloads without a request were found to carry. Pods only ever get
+// fresher, so a verdict holds for the life of the workload; what is lost at a restart is judged again.
+type judged struct {
+	mu    sync.Mutex
+	fresh map[types.UID]freshness.Changes
+}
+
+func newJudged() *judged { return &judged{fresh: map[types.UID]freshness.Changes{}} }
+
+// covers tells whether the workload was found to carry all the changes.
+func (j *judged) covers(w *workload.Workload, changes freshness.Changes) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(changes.Without(j.fresh[w.UID()])) == 0
+}
+
+func (j *judged) remember(w *workload.Workload, changes freshness.Changes) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.fresh[w.UID()] = changes
+}

@@ -1,0 +1,220 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/kick-dev/kick/api/v1alpha1"
+	"github.com/kick-dev/kick/internal/cluster/ledger"
+	"github.com/kick-dev/kick/internal/cluster/servertime"
+	"github.com/kick-dev/kick/internal/cluster/workload"
+	"github.com/kick-dev/kick/internal/core/request"
+	"github.com/kick-dev/kick/internal/report"
+)
+
+// raceDelay is the pause before a decision is made again that lost a race against another writer.
+const raceDelay = 100 * time.Millisecond
+
+// kickRequestReconciler drives the request of one workload: gather, decide, store, act. Its keys are workloads, with or
+// without a request.
+type kickRequestReconciler struct {
+	scopes    *scopes
+	workloads *workload.Client
+	ledger    *ledger.Store
+	requests  *requests
+	coalescer *coalescer
+	clock     *servertime.Clock
+	settings  request.Settings
+	events    *report.Events
+	metrics   *report.Metrics
+
+	revisions *revisions
+	attempts  *attempts
+	judged    *judged
+}
+
+// Reconcile implements reconcile.TypedReconciler.
+func (r *kickRequestReconciler) Reconcile(ctx context.Context, key workload.Key) (ctrl.Result, error) {
+	result, err := r.reconcile(ctx, key)
+	if lostRace(err) || errors.Is(err, workload.ErrMoved) {
+		ctrl.LoggerFrom(ctx).V(1).Info("deciding again", "because", err.Error())
+		return ctrl.Result{RequeueAfter: raceDelay}, nil
+	}
+	return result, err
+}
+
+func (r *kickRequestReconciler) reconcile(ctx context.Context, key workload.Key) (ctrl.Result, error) {
+	if err := r.ledger.Load(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	target, err := r.workloads.Cached(ctx, key)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if target == nil {
+		return ctrl.Result{}, nil // The request goes with its owner.
+	}
+	present, err := r.requests.get(ctx, key)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if present != nil && present.Spec.TargetRef.UID != target.UID() {
+		if err := r.requests.remove(ctx, present); err != nil {
+			return ctrl.Result{}, err
+		}
+		present = nil
+	}
+	if present == nil {
+		return ctrl.Result{}, r.consider(ctx, target)
+	}
+	return r.advance(ctx, present, target)
+}
+
+// consider makes a request for a workload that has none, if its Pods are stale: it may have come into scope with a
+// source that changed before.
+func (r *kickRequestReconciler) consider(ctx context.Context, target *workload.Workload) error {
+	g := r.gathering(target)
+	if err := g.refresh(ctx); err != nil {
+		return err
+	}
+	if r.judged.covers(target, g.facts.Changes) {
+		return nil
+	}
+	for {
+		stale, need := request.Warranted(g.facts)
+		switch {
+		case need != request.NeedNothing:
+			if exists, err := g.supply(ctx, need); err != nil || !exists {
+				return err
+			}
+		case stale:
+			return r.coalescer.ensure(ctx, consumer{workload: g.workload, scope: g.facts.Scope})
+		default:
+			if g.facts.Evidence.Rollout.Complete {
+				r.judged.remember(target, g.facts.Changes)
+			}
+			return nil
+		}
+	}
+}
+
+// advance takes an existing request one step further.
+func (r *kickRequestReconciler) advance(
+	ctx context.Context, present *v1alpha1.KickRequest, target *workload.Workload,
+) (ctrl.Result, error) {
+	g := r.gathering(target)
+	g.facts.RequestGeneration = present.Generation
+	r.attempts.recall(present, &g.facts)
+	if err := g.refresh(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	for {
+		now := r.clock.Now()
+		step := request.Next(present.Status, g.facts, r.settings, now)
+		if step.Need == request.NeedNothing {
+			return r.apply(ctx, present, g.workload, step, now)
+		}
+		if exists, err := g.supply(ctx, step.Need); err != nil || !exists {
+			return ctrl.Result{}, err
+		}
+	}
+}
+
+func (r *kickRequestReconciler) gathering(target *workload.Workload) *gathering {
+	return &gathering{scopes: r.scopes, workloads: r.workloads, revisions: r.revisions, workload: target}
+}
+
+// apply stores the status of a step and then carries out its action, if it has one.
+func (r *kickRequestReconciler) apply(
+	ctx context.Context, present *v1alpha1.KickRequest, target *workload.Workload, step request.Step, now time.Time,
+) (ctrl.Result, error) {
+	if step.Delete {
+		r.attempts.forget(present)
+		return ctrl.Result{}, r.requests.remove(ctx, present)
+	}
+	stored := present
+	if !equality.Semantic.DeepEqual(present.Status, step.Status) {
+		var err error
+		if stored, err = r.requests.saveStatus(ctx, present, step.Status); err != nil {
+			return ctrl.Result{}, err
+		}
+		r.announce(ctx, present, stored, target)
+	}
+	if step.Stamp != "" {
+		return r.stamp(ctx, stored, target, step.Stamp)
+	}
+	if step.RecheckAt.IsZero() {
+		return ctrl.Result{}, nil
+	}
+	return ctrl.Result{RequeueAfter: max(step.RecheckAt.Sub(now), time.Millisecond)}, nil
+}
+
+// stamp writes the decided stamp to the workload.
+func (r *kickRequestReconciler) stamp(
+	ctx context.Context, stored *v1alpha1.KickRequest, target *workload.Workload, value string,
+) (ctrl.Result, error) {
+	err := r.workloads.Stamp(ctx, target, value)
+	switch {
+	case err == nil:
+		r.attempts.setIssued(stored, value)
+		r.metrics.Restarted(target.Key.Kind, report.OutcomeStamped)
+		r.events.Kicked(target.Object(), stored)
+		ctrl.LoggerFrom(ctx).Info("restarted the workload", "stamp", value)
+		return ctrl.Result{RequeueAfter: r.settings.RolloutDeadline}, nil
+	case refused(err):
+		r.attempts.setDenied(stored, err.Error(), r.clock.Now())
+		r.metrics.Restarted(target.Key.Kind, report.OutcomeDenied)
+		return ctrl.Result{RequeueAfter: time.Millisecond}, nil
+	default:
+		return ctrl.Result{}, err
+	}
+}
+
+// refused tells an answer that trying again at once will not change: a missing right, an admission policy.
+func refused(err error) bool {
+	return errors.Is(err, workload.ErrDropped) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
+		apierrors.IsMethodNotSupported(err)
+}
+
+// announce reports a stored transition: a new phase or reason.
+func (r *kickRequestReconciler) announce(ctx context.Context, old, stored *v1alpha1.KickRequest, target *workload.Workload) {
+	before := meta.FindStatusCondition(old.Status.Conditions, v1alpha1.ConditionReady)
+	after := meta.FindStatusCondition(stored.Status.Conditions, v1alpha1.ConditionReady)
+	if before != nil && before.Reason == after.Reason && old.Status.Phase == stored.Status.Phase {
+		return
+	}
+	phase := stored.Status.Phase
+	ctrl.LoggerFrom(ctx).Info("request moved", "from", string(old.Status.Phase), "to", string(phase),
+		"reason", after.Reason, "message", after.Message)
+	switch phase {
+	case v1alpha1.PhaseSucceeded:
+		r.metrics.Restarted(target.Key.Kind, report.OutcomeSucceeded)
+	case v1alpha1.PhaseFailed:
+		r.metrics.Restarted(target.Key.Kind, report.OutcomeFailed)
+	case v1alpha1.PhaseNoLongerRequired:
+		if before == nil {
+			return // Found fresh at first sight: nothing has happened.
+		}
+	case v1alpha1.PhasePending:
+		return
+	case v1alpha1.PhaseExecuting:
+		if after.Reason == v1alpha1.ReasonStamping || after.Reason == v1alpha1.ReasonRollingOut {
+			return // The event of the stamp says it.
+		}
+	default:
+	}
+	stalled := meta.IsStatusConditionTrue(stored.Status.Conditions, v1alpha1.ConditionStalled)
+	r.events.Transitioned(target.Object(), stored, after.Reason, after.Message, stalled)
+}
+
+// keyOfRequest names the workload of a request.
+func keyOfRequest(object *v1alpha1.KickRequest) workload.Key {
+	target := object.Spec.TargetRef
+	return workload.Key{Namespace: object.Namespace, Kind: target.Kind, Name: target.Name}
+}

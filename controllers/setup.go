@@ -1,0 +1,206 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/kick-dev/kick/api/v1alpha1"
+	"github.com/kick-dev/kick/internal/cluster/ledger"
+	"github.com/kick-dev/kick/internal/cluster/servertime"
+	"github.com/kick-dev/kick/internal/cluster/source"
+	"github.com/kick-dev/kick/internal/cluster/workload"
+	"github.com/kick-dev/kick/internal/core/request"
+	"github.com/kick-dev/kick/internal/core/rollout"
+	"github.com/kick-dev/kick/internal/report"
+)
+
+// What KICK reads and writes. The Role of its own namespace is apart, so that rights on ledgers and on the key of the
+// fingerprints stay there.
+//
+// +kubebuilder:rbac:groups="",resources=secrets;configmaps,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=pods,verbs=list
+// +kubebuilder:rbac:groups=apps,resources=deployments;statefulsets;daemonsets,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=apps,resources=replicasets;controllerrevisions,verbs=list
+// +kubebuilder:rbac:groups=kick.dev,resources=kickpolicies,verbs=get;list;watch
+// +kubebuilder:rbac:groups=kick.dev,resources=kickpolicies/status,verbs=patch
+// +kubebuilder:rbac:groups=kick.dev,resources=kickrequests,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=kick.dev,resources=kickrequests/status,verbs=patch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
+// +kubebuilder:rbac:groups=kick.dev,resources=kickledgers,verbs=get;list;create;update;delete,namespace=kick-system
+// +kubebuilder:rbac:groups="",resources=secrets,verbs=create,namespace=kick-system
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update;patch,namespace=kick-system
+
+// Options of the controllers.
+type Options struct {
+	// Namespace is KICK's own: ledgers live there, and no policy manages it.
+	Namespace string
+	// RequestTTL is how long a terminal request is kept.
+	RequestTTL time.Duration
+	// Workers is how many reconciles each controller runs at the same time.
+	Workers int
+	// Clock tells the time of the API server.
+	Clock *servertime.Clock
+}
+
+// SetupWithManager adds the controllers to a manager.
+func SetupWithManager(mgr ctrl.Manager, options Options) error {
+	s, err := newShell(mgr, options)
+	if err != nil {
+		return err
+	}
+	if err := s.addIndex(context.Background(), mgr); err != nil {
+		return err
+	}
+	if err := mgr.Add(s.flusher); err != nil {
+		return fmt.Errorf("add the ledger's flusher: %w", err)
+	}
+	if err := s.addSourceController(mgr); err != nil {
+		return fmt.Errorf("add the source controller: %w", err)
+	}
+	if err := s.addKickRequestController(mgr); err != nil {
+		return fmt.Errorf("add the KickRequest controller: %w", err)
+	}
+	if err := s.addKickPolicyController(mgr); err != nil {
+		return fmt.Errorf("add the KickPolicy controller: %w", err)
+	}
+	return nil
+}
+
+// shell holds what the controllers share.
+type shell struct {
+	options   Options
+	client    client.Client
+	workloads *workload.Client
+	sources   *source.Reader
+	ledger    *ledger.Store
+	scopes    *scopes
+	requests  *requests
+	flusher   *flusher
+	metrics   *report.Metrics
+	events    *report.Events
+
+	wakeSource  *waker[source.Key]
+	wakeRequest *waker[workload.Key]
+}
+
+func newShell(mgr ctrl.Manager, options Options) (*shell, error) {
+	registered, err := report.NewMetrics(metrics.Registry)
+	if err != nil {
+		return nil, fmt.Errorf("register the metrics: %w", err)
+	}
+	s := &shell{
+		options:     options,
+		client:      mgr.GetClient(),
+		workloads:   &workload.Client{Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Writer: mgr.GetClient()},
+		sources:     &source.Reader{Cache: mgr.GetCache(), Live: mgr.GetAPIReader()},
+		ledger:      ledger.NewStore(mgr.GetAPIReader(), mgr.GetClient(), options.Namespace),
+		requests:    newRequests(mgr.GetClient()),
+		metrics:     registered,
+		events:      &report.Events{Recorder: mgr.GetEventRecorder("kick")},
+		wakeSource:  &waker[source.Key]{},
+		wakeRequest: &waker[workload.Key]{},
+	}
+	s.ledger.Written = registered.LedgerWritten
+	s.flusher = newFlusher(s.ledger, clock.RealClock{})
+	s.scopes = &scopes{
+		cache: mgr.GetCache(), workloads: s.workloads, sources: s.sources, ledger: s.ledger, reserved: options.Namespace,
+	}
+	return s, nil
+}
+
+func (s *shell) addIndex(ctx context.Context, mgr ctrl.Manager) error {
+	for _, object := range workload.Objects() {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, object, workload.ReferenceIndex, workload.References); err != nil {
+			return fmt.Errorf("index %T by its sources: %w", object, err)
+		}
+	}
+	return nil
+}
+
+func (s *shell) coalescer() *coalescer {
+	return &coalescer{scopes: s.scopes, requests: s.requests, clock: s.options.Clock, wakeup: s.wakeRequest}
+}
+
+func (s *shell) addSourceController(mgr ctrl.Manager) error {
+	cache := mgr.GetCache()
+	b := builder.TypedControllerManagedBy[source.Key](mgr).Named("source").
+		WithOptions(controller.TypedOptions[source.Key]{MaxConcurrentReconciles: s.options.Workers}).
+		WatchesRawSource(s.wakeSource.source()).
+		WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, &v1alpha1.KickPolicy{}, s.sourcesOfPolicy()))
+	for _, kind := range sourceKinds {
+		b = b.WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, source.Metadata(kind), sourceItself(kind)))
+	}
+	for _, object := range workload.Objects() {
+		b = b.WatchesRawSource(ctrlsource.TypedKind(cache, object, sourcesOfWorkload()))
+	}
+	return b.Complete(&sourceReconciler{
+		scopes:    s.scopes,
+		sources:   s.sources,
+		ledger:    s.ledger,
+		coalescer: s.coalescer(),
+		clock:     s.options.Clock,
+		flusher:   s.flusher,
+		metrics:   s.metrics,
+		sweep:     s.wakeSource,
+	})
+}
+
+func (s *shell) addKickRequestController(mgr ctrl.Manager) error {
+	cache := mgr.GetCache()
+	b := builder.TypedControllerManagedBy[workload.Key](mgr).Named("kickrequest").
+		WithOptions(controller.TypedOptions[workload.Key]{MaxConcurrentReconciles: s.options.Workers}).
+		WatchesRawSource(s.wakeRequest.source()).
+		WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, &v1alpha1.KickRequest{}, s.workloadOfRequest())).
+		WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, &v1alpha1.KickPolicy{}, s.workloadsOfPolicy()))
+	for _, object := range workload.Objects() {
+		b = b.WatchesRawSource(ctrlsource.TypedKind(cache, object, workloadItself()))
+	}
+	for _, kind := range sourceKinds {
+		b = b.WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, source.Metadata(kind), s.consumersOfRelabelled(kind)))
+	}
+	return b.Complete(&kickRequestReconciler{
+		scopes:    s.scopes,
+		workloads: s.workloads,
+		ledger:    s.ledger,
+		requests:  s.requests,
+		coalescer: s.coalescer(),
+		clock:     s.options.Clock,
+		settings:  request.Settings{TTL: s.options.RequestTTL, RolloutDeadline: rollout.DefaultDeadline},
+		events:    s.events,
+		metrics:   s.metrics,
+		revisions: newRevisions(),
+		attempts:  newAttempts(),
+		judged:    newJudged(),
+	})
+}
+
+func (s *shell) addKickPolicyController(mgr ctrl.Manager) error {
+	cache := mgr.GetCache()
+	b := builder.TypedControllerManagedBy[types.NamespacedName](mgr).Named("kickpolicy").
+		WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, &v1alpha1.KickPolicy{}, policyItself()))
+	for _, object := range workload.Objects() {
+		b = b.WatchesRawSource(ctrlsource.TypedKind(cache, object, s.policiesOfNamespace()))
+	}
+	for _, kind := range sourceKinds {
+		b = b.WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, source.Metadata(kind), s.policiesOfNamespace()))
+	}
+	return b.Complete(&kickPolicyReconciler{
+		client:    s.client,
+		scopes:    s.scopes,
+		workloads: s.workloads,
+		sources:   s.sources,
+		now:       s.options.Clock.Now,
+	})
+}

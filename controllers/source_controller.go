@@ -1,0 +1,139 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/labels"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kick-dev/kick/internal/cluster/ledger"
+	"github.com/kick-dev/kick/internal/cluster/servertime"
+	"github.com/kick-dev/kick/internal/cluster/source"
+	"github.com/kick-dev/kick/internal/core/fingerprint"
+	"github.com/kick-dev/kick/internal/core/observation"
+	"github.com/kick-dev/kick/internal/report"
+)
+
+// fanOut bounds how many requests one change makes at the same time.
+const fanOut = 16
+
+// sourceReconciler observes sources and delivers their changes: record the change durably, then give every consumer
+// its request, then mark the change as delivered. A crash at any point repeats the delivery with the same change time.
+type sourceReconciler struct {
+	scopes    *scopes
+	sources   *source.Reader
+	ledger    *ledger.Store
+	coalescer *coalescer
+	clock     *servertime.Clock
+	flusher   *flusher
+	metrics   *report.Metrics
+
+	// sweep queues every source on record once, so that records of sources that went while no replica led are found.
+	sweep *waker[source.Key]
+	swept sync.Once
+}
+
+// Reconcile implements reconcile.TypedReconciler.
+func (r *sourceReconciler) Reconcile(ctx context.Context, key source.Key) (ctrl.Result, error) {
+	if err := r.ledger.Load(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	r.swept.Do(func() { r.sweep.wake(r.ledger.Keys()...) })
+	consumers, err := r.scopes.consumers(ctx, key)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	metadata, err := r.sources.Metadata(ctx, key)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if metadata == nil {
+		// The record of a deleted source is kept for its return, as long as somebody waits for it.
+		if len(consumers) == 0 {
+			return ctrl.Result{}, r.ledger.Forget(ctx, key)
+		}
+		return ctrl.Result{}, nil
+	}
+	consumers = admitting(consumers, labels.Set(metadata.Labels))
+	if len(consumers) == 0 {
+		return ctrl.Result{}, nil // Nobody's source is never read.
+	}
+	record, err := r.observe(ctx, key, metadata)
+	if err != nil || record == nil || !record.Pending {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{}, r.deliver(ctx, key, *record, consumers)
+}
+
+func admitting(consumers []consumer, source labels.Set) []consumer {
+	var admitted []consumer
+	for _, c := range consumers {
+		if c.scope.AdmitsSource(source) {
+			admitted = append(admitted, c)
+		}
+	}
+	return admitted
+}
+
+// observe brings the record of a source up to date, reading the source only if its version is not the recorded one.
+// It returns nil if the source is gone.
+func (r *sourceReconciler) observe(
+	ctx context.Context, key source.Key, metadata *metav1.PartialObjectMetadata,
+) (*observation.Record, error) {
+	record, under := r.ledger.Get(key), r.ledger.Key()
+	if record != nil && record.ResourceVersion == metadata.ResourceVersion && current(record, under) {
+		return record, nil
+	}
+	r.metrics.SourceRead()
+	sight, found, err := r.sources.Sight(ctx, key, under)
+	if err != nil || !found {
+		return nil, err
+	}
+	next, result := observation.Observe(record, sight, r.clock.Now())
+	r.metrics.Observed(result)
+	switch result {
+	case observation.NoChange, observation.MetaOnly:
+		r.ledger.Note(key, next)
+		return &next, nil
+	default:
+		ctrl.LoggerFrom(ctx).Info("observed a source", "result", result, "changedAt", next.ChangedAt)
+		return &next, r.ledger.Put(ctx, key, next)
+	}
+}
+
+// current tells whether the record was made as records are made now.
+func current(record *observation.Record, under fingerprint.Key) bool {
+	return record.KeyID == under.ID && record.Encoding == fingerprint.Encoding
+}
+
+// deliver gives every consumer its request. One that fails neither delays nor repeats the others; the change stays
+// pending until all have succeeded.
+func (r *sourceReconciler) deliver(
+	ctx context.Context, key source.Key, record observation.Record, consumers []consumer,
+) error {
+	var (
+		group sync.WaitGroup
+		slots = make(chan struct{}, fanOut)
+		fails = make([]error, len(consumers))
+	)
+	for i := range consumers {
+		slots <- struct{}{}
+		group.Go(func() {
+			defer func() { <-slots }()
+			fails[i] = r.coalescer.ensure(ctx, consumers[i])
+		})
+	}
+	group.Wait()
+	if err := errors.Join(fails...); err != nil {
+		return fmt.Errorf("deliver the change of %s: %w", key, err)
+	}
+	record.Pending = false
+	r.ledger.Note(key, record)
+	r.flusher.schedule()
+	return nil
+}

@@ -1,0 +1,50 @@
+package ledger
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kick-dev/kick/api/v1alpha1"
+	"github.com/kick-dev/kick/internal/core/deps"
+	"github.com/kick-dev/kick/internal/core/observation"
+)
+
+func encode(source deps.Source, record observation.Record) v1alpha1.SourceRecord {
+	return v1alpha1.SourceRecord{
+		Kind:            source.Kind,
+		Name:            source.Name,
+		ResourceVersion: record.ResourceVersion,
+		ChangedAt:       metav1.NewMicroTime(record.ChangedAt),
+		LastWrite:       metav1.NewTime(record.LastWrite),
+		Fingerprint:     record.Fingerprint,
+		KeyID:           record.KeyID,
+		Encoding:        record.Encoding,
+		Pending:         record.Pending,
+	}
+}
+
+func decode(record *v1alpha1.SourceRecord) (deps.Source, observation.Record) {
+	return deps.Source{Kind: record.Kind, Name: record.Name}, observation.Record{
+		ResourceVersion: record.ResourceVersion,
+		ChangedAt:       record.ChangedAt.Time,
+		LastWrite:       record.LastWrite.Time,
+		Fingerprint:     record.Fingerprint,
+		KeyID:           record.KeyID,
+		Encoding:        record.Encoding,
+		Pending:         record.Pending,
+	}
+}
+
+// encodeAll lists records in a stable order, so that equal content is stored as equal bytes.
+func encodeAll(records map[deps.Source]observation.Record) []v1alpha1.SourceRecord {
+	list := make([]v1alpha1.SourceRecord, 0, len(records))
+	for source, record := range records {
+		list = append(list, encode(source, record))
+	}
+	slices.SortFunc(list, func(a, b v1alpha1.SourceRecord) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
+	})
+	return list
+}

@@ -1,0 +1,100 @@
+package ledger
+
+import (
+	"context"
+	"maps"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kick-dev/kick/api/v1alpha1"
+	"github.com/kick-dev/kick/internal/core/deps"
+	"github.com/kick-dev/kick/internal/core/observation"
+)
+
+// maxRecords is how many records one ledger object holds: some 350 kB, well below what etcd admits.
+const maxRecords = 1000
+
+// shard is one ledger object.
+type shard struct {
+	name            string
+	resourceVersion string
+	records         map[deps.Source]observation.Record
+	// noted counts the delivered changes noted in memory, stored how many of them are durable.
+	noted, stored int
+}
+
+// content is what a shard is to hold after a write.
+type content struct {
+	records map[deps.Source]observation.Record
+	noted   int
+}
+
+func newShard(name string) *shard {
+	return &shard{name: name, records: map[deps.Source]observation.Record{}}
+}
+
+// dirty tells whether delivered changes are noted in memory alone.
+func (s *shard) dirty() bool { return s.noted != s.stored }
+
+// adopt takes over the state of an object read from the API server.
+func (s *shard) adopt(object *v1alpha1.KickLedger) {
+	s.resourceVersion = object.ResourceVersion
+	s.records = make(map[deps.Source]observation.Record, len(object.Records))
+	s.stored = s.noted
+	for i := range object.Records {
+		source, record := decode(&object.Records[i])
+		s.records[source] = record
+	}
+}
+
+// snapshot copies the present content for a write.
+func (s *shard) snapshot() *content {
+	return &content{records: maps.Clone(s.records), noted: s.noted}
+}
+
+// settle takes over what a write has made durable. What was noted during the write stays.
+func (s *shard) settle(resourceVersion string, written *content, changes map[deps.Source]*observation.Record) {
+	s.resourceVersion = resourceVersion
+	s.stored = written.noted
+	for source, change := range changes {
+		if record, kept := written.records[source]; kept {
+			s.records[source] = record
+		} else if change == nil {
+			delete(s.records, source)
+		}
+	}
+}
+
+// save writes a ledger object and returns its new version. A ledger that somebody deleted is written anew, since
+// memory holds all of it.
+func (s *Store) save(
+	ctx context.Context, namespace string, shard *shard, records map[deps.Source]observation.Record,
+) (string, error) {
+	object := &v1alpha1.KickLedger{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace:       s.namespace,
+			Name:            shard.name,
+			ResourceVersion: shard.resourceVersion,
+		},
+		SourceNamespace: namespace,
+		Records:         encodeAll(records),
+	}
+	if s.Written != nil {
+		s.Written()
+	}
+	if len(records) == 0 && shard.resourceVersion != "" {
+		precondition := client.Preconditions{ResourceVersion: &shard.resourceVersion}
+		return "", client.IgnoreNotFound(s.writer.Delete(ctx, object, precondition))
+	}
+	if shard.resourceVersion != "" {
+		err := s.writer.Update(ctx, object)
+		if !apierrors.IsNotFound(err) {
+			return object.ResourceVersion, err
+		}
+		object.ResourceVersion, object.UID = "", ""
+	}
+	err := s.writer.Create(ctx, object)
+	return object.ResourceVersion, err
+}

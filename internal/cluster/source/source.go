@@ -1,0 +1,143 @@
+// Package source reads Secrets and ConfigMaps: their metadata from a cache that holds nothing else, their content by
+// one targeted read at a time. Content is digested at once and never kept.
+package source
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kick-dev/kick/api/v1alpha1"
+	"github.com/kick-dev/kick/internal/core/deps"
+	"github.com/kick-dev/kick/internal/core/fingerprint"
+	"github.com/kick-dev/kick/internal/core/observation"
+)
+
+// Key names a source.
+type Key struct {
+	Namespace string
+	deps.Source
+}
+
+// String is "namespace/Kind/name".
+func (k Key) String() string { return k.Namespace + "/" + k.Source.String() }
+
+func (k Key) objectKey() types.NamespacedName {
+	return types.NamespacedName{Namespace: k.Namespace, Name: k.Name}
+}
+
+// Metadata returns an empty object of a source kind that holds metadata alone, for watches and reads of the cache.
+func Metadata(kind v1alpha1.SourceKind) *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{}
+	object.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: string(kind)})
+	return object
+}
+
+// KeyOf names the source whose metadata an object of the given kind holds.
+func KeyOf(kind v1alpha1.SourceKind, object client.Object) Key {
+	return Key{
+		Namespace: object.GetNamespace(),
+		Source:    deps.Source{Kind: kind, Name: object.GetName()},
+	}
+}
+
+// Slim is a cache transform: of a source it keeps name, UID, version, labels and, as a single managedFields entry, its
+// last write.
+func Slim(object any) (any, error) {
+	metadata, ok := object.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return object, nil
+	}
+	lastWrite := metav1.NewTime(LastWrite(metadata))
+	metadata.ObjectMeta = metav1.ObjectMeta{
+		Name:              metadata.Name,
+		Namespace:         metadata.Namespace,
+		UID:               metadata.UID,
+		ResourceVersion:   metadata.ResourceVersion,
+		Labels:            metadata.Labels,
+		CreationTimestamp: metadata.CreationTimestamp,
+		ManagedFields:     []metav1.ManagedFieldsEntry{{Time: &lastWrite}},
+	}
+	return metadata, nil
+}
+
+// LastWrite is λ: the latest of the creation of an object and the writes that the API server dates in its
+// managedFields, in whole seconds.
+func LastWrite(object client.Object) time.Time {
+	latest := object.GetCreationTimestamp().Time
+	for _, entry := range object.GetManagedFields() {
+		if entry.Time != nil && entry.Time.After(latest) {
+			latest = entry.Time.Time
+		}
+	}
+	return latest
+}
+
+// Reader reads sources.
+type Reader struct {
+	// Cache serves metadata.
+	Cache client.Reader
+	// Live reads from the API server.
+	Live client.Reader
+}
+
+// Metadata returns the metadata of a source from the cache, nil if it does not exist.
+func (r *Reader) Metadata(ctx context.Context, key Key) (*metav1.PartialObjectMetadata, error) {
+	object := Metadata(key.Kind)
+	if err := r.Cache.Get(ctx, key.objectKey(), object); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil //nolint:nilnil // documented: no source, no error
+		}
+		return nil, fmt.Errorf("get the metadata of %s: %w", key, err)
+	}
+	return object, nil
+}
+
+// Sight reads a source from the API server and digests its content. It reports false if the source does not exist.
+func (r *Reader) Sight(ctx context.Context, key Key, under fingerprint.Key) (observation.Sight, bool, error) {
+	object, content, err := r.read(ctx, key)
+	if apierrors.IsNotFound(err) {
+		return observation.Sight{}, false, nil
+	}
+	if err != nil {
+		return observation.Sight{}, false, fmt.Errorf("read %s: %w", key, err)
+	}
+	return observation.Sight{
+		ResourceVersion: object.GetResourceVersion(),
+		LastWrite:       LastWrite(object),
+		Fingerprint:     under.Digest(content),
+		KeyID:           under.ID,
+	}, true, nil
+}
+
+func (r *Reader) read(ctx context.Context, key Key) (client.Object, fingerprint.Content, error) {
+	if key.Kind == v1alpha1.Secret {
+		secret := &corev1.Secret{}
+		err := r.Live.Get(ctx, key.objectKey(), secret)
+		return secret, fingerprint.Content{
+			Kind:      key.Kind,
+			Type:      string(secret.Type),
+			Immutable: secret.Immutable != nil && *secret.Immutable,
+			Data:      secret.Data,
+		}, err
+	}
+	configMap := &corev1.ConfigMap{}
+	err := r.Live.Get(ctx, key.objectKey(), configMap)
+	text := make(map[string][]byte, len(configMap.Data))
+	for name, value := range configMap.Data {
+		text[name] = []byte(value)
+	}
+	return configMap, fingerprint.Content{
+		Kind:       key.Kind,
+		Immutable:  configMap.Immutable != nil && *configMap.Immutable,
+		Data:       text,
+		BinaryData: configMap.BinaryData,
+	}, err
+}

@@ -1,0 +1,105 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kick-dev/kick/internal/core/freshness"
+	"github.com/kick-dev/kick/internal/core/rollout"
+)
+
+// Inspection reads, from the API server, what runs under one workload. Each list is made at most once.
+type Inspection struct {
+	live        client.Reader
+	workload    *Workload
+	replicaSets []appsv1.ReplicaSet
+	listed      bool
+}
+
+// Inspect begins an inspection.
+func (c *Client) Inspect(workload *Workload) *Inspection {
+	return &Inspection{live: c.Live, workload: workload}
+}
+
+// Revision returns the current revision of the workload, nil if there is none yet.
+func (i *Inspection) Revision(ctx context.Context) (*rollout.Revision, error) {
+	if i.workload.kind.replicaSets {
+		if err := i.listReplicaSets(ctx); err != nil {
+			return nil, err
+		}
+		return found(rollout.DeploymentRevision(i.workload.object.(*appsv1.Deployment), i.replicaSets))
+	}
+	var revisions appsv1.ControllerRevisionList
+	if err := i.list(ctx, &revisions); err != nil {
+		return nil, err
+	}
+	return found(i.workload.kind.revision(i.workload.object, revisions.Items))
+}
+
+func found(revision rollout.Revision, ok bool) (*rollout.Revision, error) {
+	if !ok {
+		return nil, nil //nolint:nilnil // documented: no revision, no error
+	}
+	return &revision, nil
+}
+
+// Pods returns the live Pods that the workload owns.
+func (i *Inspection) Pods(ctx context.Context) ([]freshness.Pod, error) {
+	owners := map[types.UID]bool{i.workload.UID(): true}
+	if i.workload.kind.replicaSets {
+		if err := i.listReplicaSets(ctx); err != nil {
+			return nil, err
+		}
+		for j := range i.replicaSets {
+			if metav1.IsControlledBy(&i.replicaSets[j], i.workload.object) {
+				owners[i.replicaSets[j].UID] = true
+			}
+		}
+	}
+	var list corev1.PodList
+	if err := i.list(ctx, &list); err != nil {
+		return nil, err
+	}
+	var pods []freshness.Pod
+	for j := range list.Items {
+		controller := metav1.GetControllerOfNoCopy(&list.Items[j])
+		if controller == nil || !owners[controller.UID] {
+			continue
+		}
+		if pod, runs := freshness.PodOf(&list.Items[j]); runs {
+			pods = append(pods, pod)
+		}
+	}
+	return pods, nil
+}
+
+func (i *Inspection) listReplicaSets(ctx context.Context) error {
+	if i.listed {
+		return nil
+	}
+	var list appsv1.ReplicaSetList
+	if err := i.list(ctx, &list); err != nil {
+		return err
+	}
+	i.replicaSets, i.listed = list.Items, true
+	return nil
+}
+
+// list reads the objects that the workload's selector matches.
+func (i *Inspection) list(ctx context.Context, list client.ObjectList) error {
+	selector, err := metav1.LabelSelectorAsSelector(i.workload.kind.selector(i.workload.object))
+	if err != nil {
+		return fmt.Errorf("parse the selector of workload %s: %w", i.workload.Key, err)
+	}
+	err = i.live.List(ctx, list, client.InNamespace(i.workload.Key.Namespace), client.MatchingLabelsSelector{Selector: selector})
+	if err != nil {
+		return fmt.Errorf("list %T of workload %s: %w", list, i.workload.Key, err)
+	}
+	return nil
+}
