@@ -1,0 +1,229 @@
+package freshness_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kick-dev/kick/api/v1alpha1"
+	"github.com/kick-dev/kick/internal/core/deps"
+	"github.com/kick-dev/kick/internal/core/freshness"
+	"github.com/kick-dev/kick/internal/core/rollout"
+)
+
+var noon = time.Date(2026, 8, 6, 12, 0, 0, 0, time.UTC)
+
+func at(seconds float64) time.Time { return noon.Add(time.Duration(seconds * float64(time.Second))) }
+
+var (
+	db  = deps.Source{Kind: v1alpha1.Secret, Name: "db"}
+	cfg = deps.Source{Kind: v1alpha1.ConfigMap, Name: "cfg"}
+
+	// The container app reads db from its environment and cfg from a volume; the container log reads neither.
+	references = []deps.Reference{
+		{Source: cfg, Readers: []deps.Reader{{Container: "app", Channel: deps.Volume}}},
+		{Source: db, Readers: []deps.Reader{{Container: "app", Channel: deps.Environment}}},
+	}
+)
+
+func pod(appStart float64) freshness.Pod {
+	return freshness.Pod{StartedAt: at(0), Containers: []freshness.Container{
+		{Name: "app", StartedAt: at(appStart)}, {Name: "log", StartedAt: at(0)},
+	}}
+}
+
+func restartedPod(appStart float64) freshness.Pod {
+	p := pod(appStart)
+	p.Containers[0].Restarted = true
+	return p
+}
+
+// evidence of a complete rollout: the workload made at 0 s, its revision at 10 s.
+func evidence(change ...func(*freshness.Evidence)) freshness.Evidence {
+	e := freshness.Evidence{
+		CreatedAt:    at(0),
+		Rollout:      rollout.State{Complete: true},
+		Revision:     &rollout.Revision{Name: "web-1", CreatedAt: at(10)},
+		RevisionRead: true,
+		PodsRead:     true,
+	}
+	for _, c := range change {
+		c(&e)
+	}
+	return e
+}
+
+func pods(p ...freshness.Pod) func(*freshness.Evidence) {
+	return func(e *freshness.Evidence) { e.Pods = p }
+}
+
+func TestJudge(t *testing.T) {
+	unread := func(e *freshness.Evidence) { e.RevisionRead, e.Revision, e.PodsRead = false, nil, false }
+	carried := func(source deps.Source, seconds float64) func(*freshness.Evidence) {
+		return func(e *freshness.Evidence) { e.Carried = freshness.Changes{source: at(seconds)} }
+	}
+	cases := map[string]struct {
+		changes  freshness.Changes
+		evidence freshness.Evidence
+		want     freshness.Verdict
+	}{
+		"no change": {
+			evidence: evidence(unread), want: freshness.Verdict{Outcome: freshness.Fresh},
+		},
+		"older than the workload": {
+			changes: freshness.Changes{db: at(0)}, evidence: evidence(unread),
+			want: freshness.Verdict{Outcome: freshness.Fresh},
+		},
+		"covered by KICK's own stamp, whatever the clocks say": {
+			changes: freshness.Changes{db: at(500)}, evidence: evidence(unread, carried(db, 500)),
+			want: freshness.Verdict{Outcome: freshness.Fresh},
+		},
+		"newer than what the stamp covers": {
+			changes:  freshness.Changes{db: at(500.000001)},
+			evidence: evidence(carried(db, 500), pods(pod(20))),
+			want:     freshness.Verdict{Outcome: freshness.Stale, Stale: freshness.Changes{db: at(500.000001)}},
+		},
+		"asks for the revision before the Pods": {
+			changes: freshness.Changes{db: at(5)}, evidence: evidence(unread),
+			want: freshness.Verdict{Outcome: freshness.NeedsRevision},
+		},
+		"no newer than the revision": {
+			changes: freshness.Changes{db: at(10)}, evidence: evidence(func(e *freshness.Evidence) { e.PodsRead = false }),
+			want: freshness.Verdict{Outcome: freshness.Fresh},
+		},
+		"newer than the revision by less than a second": {
+			changes: freshness.Changes{db: at(10.3)}, evidence: evidence(func(e *freshness.Evidence) { e.PodsRead = false }),
+			want: freshness.Verdict{Outcome: freshness.NeedsPods},
+		},
+		"a partition makes the revision no evidence": {
+			changes: freshness.Changes{db: at(5)},
+			evidence: evidence(pods(pod(1)), func(e *freshness.Evidence) {
+				e.Rollout.Partial = true
+			}),
+			want: freshness.Verdict{Outcome: freshness.Stale, Stale: freshness.Changes{db: at(5)}},
+		},
+		"OnDelete makes the revision no evidence": {
+			changes: freshness.Changes{db: at(5)},
+			evidence: evidence(pods(pod(1)), func(e *freshness.Evidence) {
+				e.Rollout.Manual = true
+			}),
+			want: freshness.Verdict{Outcome: freshness.Stale, Stale: freshness.Changes{db: at(5)}},
+		},
+		"every Pod started after the change": {
+			changes: freshness.Changes{db: at(20)}, evidence: evidence(pods(pod(20), pod(30))),
+			want: freshness.Verdict{Outcome: freshness.Fresh},
+		},
+		"one Pod started before the change": {
+			changes: freshness.Changes{db: at(25)}, evidence: evidence(pods(pod(20), pod(30))),
+			want: freshness.Verdict{Outcome: freshness.Stale, Stale: freshness.Changes{db: at(25)}},
+		},
+		"a Pod that started in the second of the change may have started before it": {
+			changes: freshness.Changes{db: at(20.7)}, evidence: evidence(pods(pod(20))),
+			want: freshness.Verdict{Outcome: freshness.Stale, Stale: freshness.Changes{db: at(20.7)}},
+		},
+		"only the stale sources are named": {
+			changes: freshness.Changes{db: at(25), cfg: at(15)}, evidence: evidence(pods(pod(20))),
+			want: freshness.Verdict{Outcome: freshness.Stale, Stale: freshness.Changes{db: at(25)}},
+		},
+		"no Pod runs, so none is stale": {
+			changes: freshness.Changes{db: at(500)}, evidence: evidence(pods()),
+			want: freshness.Verdict{Outcome: freshness.Fresh},
+		},
+		"a container that restarted has read its environment anew": {
+			changes: freshness.Changes{db: at(200)}, evidence: evidence(pods(restartedPod(210))),
+			want: freshness.Verdict{Outcome: freshness.Fresh},
+		},
+		"a container that restarted may find its volume not yet refreshed": {
+			changes: freshness.Changes{cfg: at(200)}, evidence: evidence(pods(restartedPod(210))),
+			want: freshness.Verdict{Outcome: freshness.Stale, Stale: freshness.Changes{cfg: at(200)}},
+		},
+		"a container that restarted long after finds its volume refreshed": {
+			changes: freshness.Changes{cfg: at(200)}, evidence: evidence(pods(restartedPod(400))),
+			want: freshness.Verdict{Outcome: freshness.Fresh},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := freshness.Judge(references, tc.changes, tc.evidence)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("verdict (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestJudgeTemplateAsksWhetherAnotherRevisionWouldHelp(t *testing.T) {
+	stuck := func(e *freshness.Evidence) { e.Rollout = rollout.State{}; e.PodsRead = false }
+	for name, tc := range map[string]struct {
+		change float64
+		want   freshness.Outcome
+	}{
+		"a change the stuck revision was made after":  {change: 9, want: freshness.Fresh},
+		"a change that came after the stuck revision": {change: 11, want: freshness.Stale},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := freshness.JudgeTemplate(freshness.Changes{db: at(tc.change)}, evidence(stuck))
+			if got.Outcome != tc.want {
+				t.Errorf("outcome %v, want %v", got.Outcome, tc.want)
+			}
+		})
+	}
+}
+
+func TestPodOf(t *testing.T) {
+	start := metav1.NewTime(at(1))
+	running := func(name string, seconds float64, restarts int32) corev1.ContainerStatus {
+		return corev1.ContainerStatus{Name: name, RestartCount: restarts, State: corev1.ContainerState{
+			Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(at(seconds))},
+		}}
+	}
+	live := &corev1.Pod{Status: corev1.PodStatus{
+		Phase: corev1.PodRunning, StartTime: &start,
+		InitContainerStatuses: []corev1.ContainerStatus{
+			{Name: "init", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+				StartedAt: metav1.NewTime(at(2)), FinishedAt: metav1.NewTime(at(3)),
+			}}},
+			running("sidecar", 4, 0),
+		},
+		ContainerStatuses: []corev1.ContainerStatus{
+			running("app", 9, 2),
+			{Name: "waiting", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{}}},
+			{Name: "exited", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{StartedAt: metav1.NewTime(at(5))}}},
+		},
+	}}
+	got, runs := freshness.PodOf(live)
+	want := freshness.Pod{StartedAt: at(1), Containers: []freshness.Container{
+		{Name: "init", StartedAt: at(2)},
+		{Name: "sidecar", StartedAt: at(4)},
+		{Name: "app", StartedAt: at(9), Restarted: true},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" || !runs {
+		t.Errorf("runs %v; evidence (-want +got):\n%s", runs, diff)
+	}
+
+	for name, change := range map[string]func(*corev1.Pod){
+		"finished":      func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded },
+		"failed":        func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed },
+		"being deleted": func(p *corev1.Pod) { p.DeletionTimestamp = &start },
+	} {
+		gone := live.DeepCopy()
+		change(gone)
+		if _, runs := freshness.PodOf(gone); runs {
+			t.Errorf("a Pod that is %s counts as running", name)
+		}
+	}
+}
+
+func TestNewestOrdersChanges(t *testing.T) {
+	changes := freshness.Changes{db: at(1), cfg: at(2), {Kind: v1alpha1.Secret, Name: "a"}: at(1)}
+	want := []deps.Source{cfg, {Kind: v1alpha1.Secret, Name: "a"}, db}
+	if diff := cmp.Diff(want, changes.Newest()); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+	if !changes.Latest().Equal(at(2)) {
+		t.Errorf("latest %s, want %s", changes.Latest(), at(2))
+	}
+}
