@@ -15,10 +15,15 @@ mkdir -p .testbed-demo
 dir=$(mktemp -d .testbed-demo/run-XXXXXX)
 readonly dir
 
-step() { printf '\n[%3ds] %s\n' $((SECONDS - began)) "$*"; }
+doing="starting"
+step() {
+  doing=$*
+  printf '\n[%3ds] %s\n' $((SECONDS - began)) "$doing"
+}
 
+reason="" summary=""
 fail() {
-  printf '\nDEMO FAILED after %ds: %s\n' $((SECONDS - began)) "$*" >&2
+  reason=$*
   exit 1
 }
 
@@ -29,10 +34,9 @@ finish() {
   local status=$?
   trap - EXIT
   trap '' INT TERM
-  if [ "$status" -ne 0 ] && [ -f "$dir/kubeconfig" ]; then
+  if [ "$status" -ne 0 ]; then
     printf '\nThe state at the end:\n' >&2
     kubectl get kickpolicies,kickrequests,pods --all-namespaces >&2 || true
-    printf '\nLogs are in %s\n' "$dir" >&2
   fi
   if [ -x bin/testbed ]; then
     bin/testbed down --dir "$dir" || status=1
@@ -40,6 +44,11 @@ finish() {
   if [ "$status" -eq 0 ]; then
     rm -rf "$dir"
     rmdir .testbed-demo 2>/dev/null || true
+    printf '\nDEMO SUCCEEDED in %ds: one change of Secret %s/%s, one restart of each workload that consumes it.\n%s' \
+      $((SECONDS - began)) "$namespace" "$secret" "$summary"
+  else
+    printf '\nDEMO FAILED after %ds: %s\nLogs are in %s\n' \
+      $((SECONDS - began)) "${reason:-exit code $status at the step \"$doing\"}" "$dir/logs" >&2
   fi
   exit "$status"
 }
@@ -157,7 +166,6 @@ rolled_out
 step "Counting revisions"
 sleep 3 # a second restart would be on its way by now
 until_true "no request waits or works" settled
-summary=""
 for workload in $consumers $others; do
   earlier=$(sed -n "s|^$workload=||p" <<<"$before")
   after=$(count "$workload")
@@ -170,6 +178,3 @@ done
 for workload in $others; do
   [ "$(phase_of "$workload")" != Succeeded ] || fail "$workload consumes nothing that changed and was restarted"
 done
-
-printf '\nDEMO SUCCEEDED in %ds: one change of Secret %s/%s, one restart of each workload that consumes it.\n%s\n' \
-  $((SECONDS - began)) "$namespace" "$secret" "$summary"
