@@ -17,7 +17,13 @@ import (
 )
 
 // buildFlags make a binary that is the same wherever it is built.
-var buildFlags = []string{"-trimpath", "-buildvcs=false", "-ldflags", "-s -w"}
+var buildFlags = []string{"-trimpath", "-buildvcs=false"}
+
+// linkFlags of every component; a file "ldflags" in its folder holds more, such as a version to report.
+const (
+	linkFlags     = "-s -w"
+	linkFlagsFile = "ldflags"
+)
 
 // contentHash identifies what a component is built from: its sources, its
 // module files (and with them all dependencies), the flags and the toolchain.
@@ -27,7 +33,7 @@ func contentHash(source, toolchain string) (string, error) {
 		return "", fmt.Errorf("read sources: %w", err)
 	}
 	hash := sha256.New()
-	fmt.Fprintln(hash, toolchain, runtime.GOOS, runtime.GOARCH, buildFlags)
+	fmt.Fprintln(hash, toolchain, runtime.GOOS, runtime.GOARCH, buildFlags, linkFlags)
 	for _, entry := range entries {
 		content, err := os.ReadFile(filepath.Join(source, entry.Name()))
 		if err != nil {
@@ -49,8 +55,13 @@ func toolchain(ctx context.Context, folder string) (string, error) {
 }
 
 func compile(ctx context.Context, source, target, output string) error {
-	arguments := append([]string{"build", "-o", output}, buildFlags...)
-	_, err := goTool(ctx, source, append(arguments, target)...)
+	more, err := os.ReadFile(filepath.Join(source, linkFlagsFile))
+	if err != nil && !os.IsNotExist(err) {
+		return fmt.Errorf("read link flags: %w", err)
+	}
+	flags := strings.Join(append([]string{linkFlags}, strings.Fields(string(more))...), " ")
+	arguments := append([]string{"build", "-o", output, "-ldflags", flags}, buildFlags...)
+	_, err = goTool(ctx, source, append(arguments, target)...)
 	return err
 }
 
