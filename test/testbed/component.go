@@ -72,8 +72,12 @@ func (c *Component) PID() int { return c.current().PID() }
 // Running tells whether the process lives; a paused process does.
 func (c *Component) Running() bool { return c.current().Alive() }
 
-// Stop sends SIGTERM and waits until the process is gone.
-func (c *Component) Stop() { c.current().Stop(componentGrace) }
+// Stop sends SIGTERM and waits until the process is gone. A paused process is
+// resumed for that.
+func (c *Component) Stop() {
+	_ = c.Resume()
+	c.current().Stop(componentGrace)
+}
 
 // Kill sends SIGKILL and waits until the process is gone.
 func (c *Component) Kill() { c.current().Kill() }
@@ -158,7 +162,7 @@ func (t *Testbed) boot(ctx context.Context, name string, ports int, plan func(po
 		component := t.newComponent(name, plan(chosen))
 		began := time.Now()
 		if err = component.start(ctx); err == nil {
-			t.components[name] = component
+			t.add(component)
 			t.progress("%-24s ready in %s", name, time.Since(began).Round(100*time.Millisecond))
 			return nil
 		}

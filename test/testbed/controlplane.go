@@ -23,23 +23,6 @@ const (
 //go:embed auditpolicy.yaml
 var auditPolicy []byte
 
-// startControlPlane starts what every testbed has, in the order of need.
-func (t *Testbed) startControlPlane(ctx context.Context) error {
-	if err := t.startEtcd(ctx); err != nil {
-		return err
-	}
-	if err := t.startAPIServer(ctx); err != nil {
-		return err
-	}
-	if err := t.writeKubeconfigs(); err != nil {
-		return err
-	}
-	if err := t.startControllerManager(ctx); err != nil {
-		return err
-	}
-	return t.startScheduler(ctx)
-}
-
 func (t *Testbed) startEtcd(ctx context.Context) error {
 	return t.boot(ctx, Etcd, 2, func(ports []int) launch {
 		client, peer := "http://"+local(ports[0]), "http://"+local(ports[1])
@@ -70,7 +53,7 @@ func (t *Testbed) startAPIServer(ctx context.Context) error {
 	if err := os.WriteFile(egress, []byte(t.egressConfiguration()), 0o644); err != nil {
 		return fmt.Errorf("write egress configuration: %w", err)
 	}
-	return t.boot(ctx, APIServer, 1, func(ports []int) launch {
+	err := t.boot(ctx, APIServer, 1, func(ports []int) launch {
 		t.server = "https://" + local(ports[0])
 		return launch{
 			path:  t.options.Binaries.APIServer,
@@ -78,6 +61,10 @@ func (t *Testbed) startAPIServer(ctx context.Context) error {
 			ready: t.apiServerReady,
 		}
 	})
+	if err != nil {
+		return err
+	}
+	return t.writeKubeconfigs()
 }
 
 func (t *Testbed) apiServerArguments(port int) []string {

@@ -27,7 +27,9 @@ type Testbed struct {
 	spawner     *process.Spawner
 	ports       loopback.Ports
 	credentials *credentials
-	components  map[string]*Component
+
+	mu         sync.Mutex
+	components map[string]*Component
 
 	// etcdURL and server are known once the ports are.
 	etcdURL string
@@ -61,10 +63,15 @@ func (t *Testbed) start(ctx context.Context) error {
 	for _, step := range []func(context.Context) error{
 		t.claim,
 		t.listenForEgress,
-		t.startControlPlane,
-		t.startKubelet,
-		t.startNodes,
-		t.startCertManager,
+		t.startEtcd,
+		t.startAPIServer,
+		together(
+			t.startControllerManager,
+			t.startScheduler,
+			t.startKubelet,
+			t.startNodes,
+			t.startCertManager,
+		),
 		t.awaitCluster,
 	} {
 		if err := step(ctx); err != nil {
@@ -72,6 +79,25 @@ func (t *Testbed) start(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// together makes one step of several that do not depend on each other. The first
+// failure ends all of them.
+func together(steps ...func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		var all sync.WaitGroup
+		for _, step := range steps {
+			all.Go(func() {
+				if err := step(ctx); err != nil {
+					cancel(err)
+				}
+			})
+		}
+		all.Wait()
+		return context.Cause(ctx)
+	}
 }
 
 // claim takes the folder, empties it and creates credentials.
@@ -162,11 +188,19 @@ func (t *Testbed) shutDown(ctx context.Context) error {
 // Component returns the handle of a component, by one of the constants. It
 // panics for a component that the testbed does not have.
 func (t *Testbed) Component(name string) *Component {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	component, ok := t.components[name]
 	if !ok {
 		panic(fmt.Sprintf("testbed has no component %q", name))
 	}
 	return component
+}
+
+func (t *Testbed) add(component *Component) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.components[component.name] = component
 }
 
 // Dir is the testbed's folder.
@@ -175,11 +209,15 @@ func (t *Testbed) Dir() string { return t.options.Dir }
 func (t *Testbed) logDir() string { return filepath.Join(t.options.Dir, "logs") }
 
 func (t *Testbed) progress(format string, arguments ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	fmt.Fprintf(t.options.Out, format+"\n", arguments...)
 }
 
 // Components lists the components of the testbed.
 func (t *Testbed) Components() []*Component {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	var all []*Component
 	for _, name := range slices.Sorted(maps.Keys(t.components)) {
 		all = append(all, t.components[name])

@@ -9,6 +9,7 @@ import (
 	"flag"
 	"log"
 	"net/http"
+	"os"
 	"os/signal"
 	"sync/atomic"
 	"syscall"
@@ -22,10 +23,12 @@ import (
 const apiRate = 500
 
 func main() {
-	kubeconfig := flag.String("kubeconfig", "", "how to reach the cluster")
-	namespace := flag.String("namespace", "cert-manager", "namespace of the Secrets that ClusterIssuers use")
-	healthAddress := flag.String("health-address", "", "address that answers 200 once the controllers run")
-	flag.Parse()
+	// Libraries have put flags of their own into the default set.
+	flags := flag.NewFlagSet("cert-manager", flag.ExitOnError)
+	kubeconfig := flags.String("kubeconfig", "", "how to reach the cluster")
+	namespace := flags.String("namespace", "cert-manager", "namespace of the Secrets that ClusterIssuers use")
+	healthAddress := flags.String("health-address", "", "address that answers 200 once the controllers run")
+	_ = flags.Parse(os.Args[1:])
 
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()

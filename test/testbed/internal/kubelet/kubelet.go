@@ -157,6 +157,8 @@ func (k *Kubelet) plays(pod *corev1.Pod) bool {
 
 // remove deletes a Pod for good; only a Pod with finalizers stays.
 func (k *Kubelet) remove(ctx context.Context, pod *corev1.Pod) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	options := metav1.NewDeleteOptions(0)
 	options.Preconditions = metav1.NewUIDPreconditions(string(pod.UID))
 	return k.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, *options)

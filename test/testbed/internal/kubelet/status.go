@@ -83,6 +83,8 @@ func (s *statusWriter) write(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("compute status: %w", err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	_, err = s.worker.kubelet.Client.CoreV1().Pods(pod.Namespace).
 		Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
 	if err != nil {

@@ -60,6 +60,8 @@ func (k *Kubelet) requestToken(ctx context.Context, pod *corev1.Pod, key tokenKe
 	if key.seconds != 0 {
 		request.Spec.ExpirationSeconds = &key.seconds
 	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	began := time.Now()
 	answer, err := k.Client.CoreV1().ServiceAccounts(pod.Namespace).
 		CreateToken(ctx, pod.Spec.ServiceAccountName, request, metav1.CreateOptions{})

@@ -17,6 +17,8 @@ const (
 	// retryInterval is the time between two attempts of what waits for
 	// something else: a missing Secret, or an API server that is away.
 	retryInterval = 500 * time.Millisecond
+	// requestTimeout bounds a request to an API server that does not answer.
+	requestTimeout = 10 * time.Second
 	// refreshInterval is how often mounted Secrets and ConfigMaps follow their
 	// objects.
 	refreshInterval = 500 * time.Millisecond
@@ -110,8 +112,8 @@ func (w *worker) run(ctx context.Context) {
 	var statuses sync.WaitGroup
 	statusCtx, stopStatus := context.WithCancel(ctx)
 	statuses.Go(func() { w.status.run(statusCtx) })
-	if w.prepare() {
-		w.play()
+	if w.prepare(ctx) {
+		w.play(ctx)
 	}
 	stopStatus()
 	statuses.Wait()
@@ -120,9 +122,9 @@ func (w *worker) run(ctx context.Context) {
 
 // prepare creates folders, ports and volumes. It waits for whatever the Pod
 // mounts, and returns false when the Pod ended before all of it was there.
-func (w *worker) prepare() bool {
+func (w *worker) prepare(ctx context.Context) bool {
 	for {
-		err := w.mount()
+		err := w.mount(ctx)
 		if err == nil {
 			w.mounted.Store(true)
 			w.status.wake()
@@ -137,20 +139,20 @@ func (w *worker) prepare() bool {
 	}
 }
 
-func (w *worker) mount() error {
+func (w *worker) mount(ctx context.Context) error {
 	for _, folder := range []string{w.dir, w.homeDir()} {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return fmt.Errorf("create folder: %w", err)
 		}
 	}
-	return w.volumes.sync(context.Background(), w.pod.Load())
+	return w.volumes.sync(ctx, w.pod.Load())
 }
 
 func (w *worker) homeDir() string { return filepath.Join(w.dir, "home") }
 
 // play runs the containers until all have ended for good.
-func (w *worker) play() {
-	refreshCtx, stopRefresh := context.WithCancel(context.Background())
+func (w *worker) play(ctx context.Context) {
+	refreshCtx, stopRefresh := context.WithCancel(ctx)
 	defer stopRefresh()
 	go w.refresh(refreshCtx)
 
