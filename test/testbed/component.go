@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/kick-dev/kick/test/testbed/internal/loopback"
@@ -30,7 +29,7 @@ const (
 	// bootTimeout bounds the start of one component, on a busy machine.
 	bootTimeout = 2 * time.Minute
 	// componentGrace is what a component gets to end after SIGTERM.
-	componentGrace = 20 * time.Second
+	componentGrace = 15 * time.Second
 	pollInterval   = 50 * time.Millisecond
 )
 
@@ -84,10 +83,10 @@ func (c *Component) Kill() { c.current().Kill() }
 
 // Pause freezes the process, so that it neither answers nor closes a
 // connection.
-func (c *Component) Pause() error { return c.current().Signal(syscall.SIGSTOP) }
+func (c *Component) Pause() error { return c.current().Pause() }
 
 // Resume ends a Pause.
-func (c *Component) Resume() error { return c.current().Signal(syscall.SIGCONT) }
+func (c *Component) Resume() error { return c.current().Resume() }
 
 // Start starts the component again, with the ports and data it had before, and
 // waits until it is ready. It does nothing to a component that runs.

@@ -88,6 +88,8 @@ func (t *Testbed) apiServerArguments(port int) []string {
 		// One file for the life of a testbed: marks in it are offsets.
 		"--audit-log-maxsize=100000",
 		"--profiling=false",
+		// Without it, a stop waits for watches that nobody ends.
+		"--shutdown-watch-termination-grace-period=5s",
 	}
 }
 

@@ -2,11 +2,11 @@ package testbed
 
 import (
 	"fmt"
-	"syscall"
 
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/kick-dev/kick/test/testbed/internal/kubelet"
+	"github.com/kick-dev/kick/test/testbed/internal/process"
 )
 
 // PodProcess is a container that runs as a process.
@@ -14,24 +14,25 @@ type PodProcess struct {
 	Namespace string
 	Pod       string
 	Container string
-	// PID is the process of the moment of the call of Pods.
-	PID int
+	PID       int
 	// Ports maps the container's declared ports to ports of 127.0.0.1.
 	Ports map[int32]int
 	// Log is the path of its output, of all restarts.
 	Log string
 
-	signal func(syscall.Signal) error
+	process *process.Process
 }
 
-// Kill sends SIGKILL to the current process of the container.
-func (p PodProcess) Kill() error { return p.signal(syscall.SIGKILL) }
+// Kill sends SIGKILL and waits until the process is gone. The kubelet will
+// restart the container as a new process.
+func (p PodProcess) Kill() { p.process.Kill() }
 
-// Pause freezes the current process of the container.
-func (p PodProcess) Pause() error { return p.signal(syscall.SIGSTOP) }
+// Pause freezes the process, so that it neither answers nor closes a
+// connection.
+func (p PodProcess) Pause() error { return p.process.Pause() }
 
 // Resume ends a Pause.
-func (p PodProcess) Resume() error { return p.signal(syscall.SIGCONT) }
+func (p PodProcess) Resume() error { return p.process.Resume() }
 
 // Pods lists the containers that run as processes in a namespace ("" for all),
 // of Pods that match a label selector ("" for all).
@@ -52,9 +53,9 @@ func newPodProcess(running kubelet.Running) PodProcess {
 		Namespace: running.Namespace,
 		Pod:       running.Pod,
 		Container: running.Container,
-		PID:       running.PID,
+		PID:       running.Process.PID(),
 		Ports:     running.Ports,
 		Log:       running.Log,
-		signal:    running.Signal,
+		process:   running.Process,
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
-	"syscall"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -203,17 +202,6 @@ func (c *container) change(apply func()) {
 	apply()
 	c.mu.Unlock()
 	c.worker.status.wake()
-}
-
-// signal sends a signal to the current process.
-func (c *container) signal(signal syscall.Signal) error {
-	c.mu.Lock()
-	current := c.process
-	c.mu.Unlock()
-	if current == nil {
-		return fmt.Errorf("signal container %s: it has not started yet", c.spec.Name)
-	}
-	return current.Signal(signal)
 }
 
 // report is the container's part of the Pod's status.

@@ -2,9 +2,10 @@ package kubelet
 
 import (
 	"maps"
-	"syscall"
 
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/kick-dev/kick/test/testbed/internal/process"
 )
 
 // Running is a container that was started as a process.
@@ -12,12 +13,11 @@ type Running struct {
 	Namespace string
 	Pod       string
 	Container string
-	PID       int
 	// Ports maps container ports to loopback ports.
 	Ports map[int32]int
 	Log   string
-	// Signal sends a signal to the container's process of the moment.
-	Signal func(syscall.Signal) error
+	// Process is the container's process of the moment.
+	Process *process.Process
 }
 
 // Running lists the containers of Pods that have a process now.
@@ -50,9 +50,8 @@ func (c *container) running() (Running, bool) {
 		Namespace: pod.Namespace,
 		Pod:       pod.Name,
 		Container: c.spec.Name,
-		PID:       c.process.PID(),
 		Ports:     maps.Clone(c.ports),
 		Log:       c.logFile(),
-		Signal:    c.signal,
+		Process:   c.process,
 	}, true
 }

@@ -70,6 +70,17 @@ func (p *Process) Signal(signal syscall.Signal) error {
 	return nil
 }
 
+// Pause freezes the process and its children, and returns when they stand still.
+func (p *Process) Pause() error {
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	return awaitStopped(p.PID())
+}
+
+// Resume ends a Pause.
+func (p *Process) Resume() error { return p.Signal(syscall.SIGCONT) }
+
 // Stop asks the process to end, and kills it after the grace period.
 func (p *Process) Stop(grace time.Duration) {
 	_ = p.Signal(syscall.SIGTERM)
