@@ -134,21 +134,24 @@ var _ = Describe("A change of content", func() {
 		}
 		d.Spec.Selector.MatchLabels["app"], s.Spec.Selector.MatchLabels["app"], l.Spec.Selector.MatchLabels["app"] =
 			string(v1alpha1.Deployment), string(v1alpha1.StatefulSet), string(v1alpha1.DaemonSet)
-		long := daemonSet(namespace, longName(), envFromSecret("long"))
-		longSource := secret(namespace, "long", "1")
+		// The longest name that the DaemonSet controller can still make a revision of, and the longest of all.
+		long, longSource := daemonSet(namespace, longName(242), envFromSecret("long")), secret(namespace, "long", "1")
+		longest := deployment(namespace, longName(253), envFromSecret("long"))
 		adopted(ctx, namespace, sources[0], sources[1], sources[2], longSource, d, s, l, long)
+		create(ctx, longest)
 		rewrite(ctx, sources[1], "2")
 		rewrite(ctx, longSource, "2")
 		reached(ctx, v1alpha1.PhaseSucceeded, s, long)
+		reached(ctx, v1alpha1.PhaseWaitingForRollout, longest)
 		barrier(ctx, namespace)
 		restarted(ctx, 1, s, long)
 		restarted(ctx, 0, d, l)
 	}, NodeTimeout(patience*2))
 })
 
-// longName is a name of 253 characters.
-func longName() string {
-	name := make([]byte, 253)
+// longName is a name of that many characters.
+func longName(length int) string {
+	name := make([]byte, length)
 	for i := range name {
 		name[i] = 'a' + byte(i%26)
 	}

@@ -105,6 +105,8 @@ func (t *Testbed) startControllerManager(ctx context.Context) error {
 				// real clusters.
 				"--use-service-account-credentials=true",
 				"--controllers=*",
+				// A busy machine is no lost Node.
+				"--node-monitor-grace-period=5m",
 				"--kube-api-qps=500",
 				"--kube-api-burst=1000",
 			),

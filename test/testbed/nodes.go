@@ -46,6 +46,8 @@ func (t *Testbed) startNodes(ctx context.Context) error {
 				"--kubeconfig=" + t.kubeconfigOf(userKwok),
 				"--config=" + file,
 				"--manage-all-nodes=true",
+				// Without a Lease a Node counts as lost after some seconds.
+				"--node-lease-duration-seconds=40",
 				"--cidr=" + podRange(0),
 				"--server-address=" + local(ports[0]),
 			},
