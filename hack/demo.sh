@@ -53,8 +53,8 @@ finish() {
   exit "$status"
 }
 trap finish EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
+trap 'reason=interrupted; exit 130' INT
+trap 'reason=interrupted; exit 143' TERM
 
 # until_true waits until a command succeeds; what it waits for is the first argument.
 until_true() {
