@@ -2,6 +2,9 @@ package controllers
 
 import (
 	"context"
+	"errors"
+
+	"k8s.io/utils/keymutex"
 
 	"github.com/kick-dev/kick/internal/cluster/servertime"
 	"github.com/kick-dev/kick/internal/cluster/workload"
@@ -14,10 +17,15 @@ type coalescer struct {
 	requests *requests
 	clock    *servertime.Clock
 	wakeup   *waker[workload.Key]
+	// locks keep two sources that changed together from making the request of one workload at the same time.
+	locks keymutex.KeyMutex
 }
 
 // ensure creates the request of a consumer or opens it again, and returns when that is durable. It may be repeated.
-func (c *coalescer) ensure(ctx context.Context, target consumer) error {
+func (c *coalescer) ensure(ctx context.Context, target consumer) (err error) {
+	key := target.workload.Key.String()
+	c.locks.LockKey(key)
+	defer func() { err = errors.Join(err, c.locks.UnlockKey(key)) }()
 	present, err := c.requests.get(ctx, target.workload.Key)
 	if err != nil {
 		return err

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/keymutex"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,6 +42,7 @@ import (
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 // +kubebuilder:rbac:groups=kick.dev,resources=kickledgers,verbs=get;list;create;update;delete,namespace=kick-system
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=create,namespace=kick-system
+// +kubebuilder:rbac:groups="",resources=events,verbs=create;patch,namespace=kick-system
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update;patch,namespace=kick-system
 
 // Options of the controllers.
@@ -78,6 +81,9 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 	return nil
 }
 
+// coalescerLocks is how many workloads can be given their request at the same time.
+const coalescerLocks = 64
+
 // shell holds what the controllers share.
 type shell struct {
 	options   Options
@@ -90,6 +96,8 @@ type shell struct {
 	flusher   *flusher
 	metrics   *report.Metrics
 	events    *report.Events
+
+	coalescer *coalescer
 
 	wakeSource  *waker[source.Key]
 	wakeRequest *waker[workload.Key]
@@ -117,6 +125,9 @@ func newShell(mgr ctrl.Manager, options Options) (*shell, error) {
 	s.scopes = &scopes{
 		cache: mgr.GetCache(), workloads: s.workloads, sources: s.sources, ledger: s.ledger, reserved: options.Namespace,
 	}
+	s.coalescer = &coalescer{
+		scopes: s.scopes, requests: s.requests, clock: options.Clock, wakeup: s.wakeRequest, locks: keymutex.NewHashed(coalescerLocks),
+	}
 	return s, nil
 }
 
@@ -129,13 +140,21 @@ func (s *shell) addIndex(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-func (s *shell) coalescer() *coalescer {
-	return &coalescer{scopes: s.scopes, requests: s.requests, clock: s.options.Clock, wakeup: s.wakeRequest}
+// logs names the object that a controller works on in each of its log lines.
+func logs[key fmt.Stringer](mgr ctrl.Manager, controller string) func(*key) logr.Logger {
+	return func(object *key) logr.Logger {
+		log := mgr.GetLogger().WithValues("controller", controller)
+		if object != nil {
+			log = log.WithValues("object", (*object).String())
+		}
+		return log
+	}
 }
 
 func (s *shell) addSourceController(mgr ctrl.Manager) error {
 	cache := mgr.GetCache()
 	b := builder.TypedControllerManagedBy[source.Key](mgr).Named("source").
+		WithLogConstructor(logs[source.Key](mgr, "source")).
 		WithOptions(controller.TypedOptions[source.Key]{MaxConcurrentReconciles: s.options.Workers}).
 		WatchesRawSource(s.wakeSource.source()).
 		WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, &v1alpha1.KickPolicy{}, s.sourcesOfPolicy()))
@@ -149,7 +168,7 @@ func (s *shell) addSourceController(mgr ctrl.Manager) error {
 		scopes:    s.scopes,
 		sources:   s.sources,
 		ledger:    s.ledger,
-		coalescer: s.coalescer(),
+		coalescer: s.coalescer,
 		clock:     s.options.Clock,
 		flusher:   s.flusher,
 		metrics:   s.metrics,
@@ -160,6 +179,7 @@ func (s *shell) addSourceController(mgr ctrl.Manager) error {
 func (s *shell) addKickRequestController(mgr ctrl.Manager) error {
 	cache := mgr.GetCache()
 	b := builder.TypedControllerManagedBy[workload.Key](mgr).Named("kickrequest").
+		WithLogConstructor(logs[workload.Key](mgr, "kickrequest")).
 		WithOptions(controller.TypedOptions[workload.Key]{MaxConcurrentReconciles: s.options.Workers}).
 		WatchesRawSource(s.wakeRequest.source()).
 		WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, &v1alpha1.KickRequest{}, s.workloadOfRequest())).
@@ -175,7 +195,7 @@ func (s *shell) addKickRequestController(mgr ctrl.Manager) error {
 		workloads: s.workloads,
 		ledger:    s.ledger,
 		requests:  s.requests,
-		coalescer: s.coalescer(),
+		coalescer: s.coalescer,
 		clock:     s.options.Clock,
 		settings:  request.Settings{TTL: s.options.RequestTTL, RolloutDeadline: rollout.DefaultDeadline},
 		events:    s.events,
@@ -189,6 +209,7 @@ func (s *shell) addKickRequestController(mgr ctrl.Manager) error {
 func (s *shell) addKickPolicyController(mgr ctrl.Manager) error {
 	cache := mgr.GetCache()
 	b := builder.TypedControllerManagedBy[types.NamespacedName](mgr).Named("kickpolicy").
+		WithLogConstructor(logs[types.NamespacedName](mgr, "kickpolicy")).
 		WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, &v1alpha1.KickPolicy{}, policyItself()))
 	for _, object := range workload.Objects() {
 		b = b.WatchesRawSource(ctrlsource.TypedKind(cache, object, s.policiesOfNamespace()))
