@@ -112,7 +112,7 @@ func (a AuditLog) Events(filter AuditFilter) ([]AuditEvent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read audit log: %w", err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	if _, err := file.Seek(int64(filter.From), io.SeekStart); err != nil {
 		return nil, fmt.Errorf("read audit log: %w", err)
 	}

@@ -97,18 +97,18 @@ func (b *builder) ensure(ctx context.Context, p part) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer lock.Close()
+	defer func() { _ = lock.Close() }()
 
 	folder := filepath.Join(versions, hash)
 	if _, err := os.Stat(folder); err == nil {
-		fmt.Fprintf(b.out, "%-12s up to date\n", p.name)
+		report(b.out, p.name, "up to date")
 		return folder, nil
 	}
 	began := time.Now()
 	if err := b.build(ctx, p, source, folder); err != nil {
 		return "", err
 	}
-	fmt.Fprintf(b.out, "%-12s built in %s\n", p.name, time.Since(began).Round(time.Second))
+	report(b.out, p.name, "built in %s", time.Since(began).Round(time.Second))
 	return folder, removeOthers(versions, hash)
 }
 
@@ -190,11 +190,16 @@ func removeOthers(versions, keep string) error {
 	return nil
 }
 
+// report writes a line of progress. A build does not fail for want of readers.
+func report(out io.Writer, name, format string, arguments ...any) {
+	_, _ = fmt.Fprintf(out, "%-12s %s\n", name, fmt.Sprintf(format, arguments...))
+}
+
 // reportEvery writes a line of progress at an interval, until the returned
 // function is called.
 func reportEvery(out io.Writer, interval time.Duration, name string) (stop func()) {
 	began, done, ended := time.Now(), make(chan struct{}), make(chan struct{})
-	fmt.Fprintf(out, "%-12s building\n", name)
+	report(out, name, "building")
 	go func() {
 		defer close(ended)
 		ticker := time.NewTicker(interval)
@@ -204,7 +209,7 @@ func reportEvery(out io.Writer, interval time.Duration, name string) (stop func(
 			case <-done:
 				return
 			case <-ticker.C:
-				fmt.Fprintf(out, "%-12s building (%s)\n", name, time.Since(began).Round(time.Second))
+				report(out, name, "building (%s)", time.Since(began).Round(time.Second))
 			}
 		}
 	}()

@@ -19,7 +19,8 @@ import (
 // buildFlags make a binary that is the same wherever it is built.
 var buildFlags = []string{"-trimpath", "-buildvcs=false"}
 
-// linkFlags of every component; a file "ldflags" in its folder holds more, such as a version to report.
+// linkFlags are those of every component; a file "ldflags" in its folder holds
+// more, such as a version to report.
 const (
 	linkFlags     = "-s -w"
 	linkFlagsFile = "ldflags"
@@ -33,13 +34,13 @@ func contentHash(source, toolchain string) (string, error) {
 		return "", fmt.Errorf("read sources: %w", err)
 	}
 	hash := sha256.New()
-	fmt.Fprintln(hash, toolchain, runtime.GOOS, runtime.GOARCH, buildFlags, linkFlags)
+	_, _ = fmt.Fprintln(hash, toolchain, runtime.GOOS, runtime.GOARCH, buildFlags, linkFlags)
 	for _, entry := range entries {
 		content, err := os.ReadFile(filepath.Join(source, entry.Name()))
 		if err != nil {
 			return "", fmt.Errorf("read sources: %w", err)
 		}
-		fmt.Fprintln(hash, entry.Name(), len(content))
+		_, _ = fmt.Fprintln(hash, entry.Name(), len(content))
 		hash.Write(content)
 	}
 	return hex.EncodeToString(hash.Sum(nil))[:16], nil

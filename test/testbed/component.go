@@ -213,7 +213,7 @@ func logTail(path string, offset int64) string {
 	if err != nil {
 		return err.Error()
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	if _, err := file.Seek(offset, io.SeekStart); err != nil {
 		return err.Error()
 	}

@@ -13,8 +13,8 @@ import (
 
 func TestPodProcessesSurviveARestartOfTheAPIServer(t *testing.T) {
 	ns := namespace(t)
-	createPod(t, ns, newManagerPod("manager"))
-	before := processOf(t, ns, "manager")
+	createPod(t, ns, newManagerPod())
+	before := processOf(t, ns)
 
 	server := shared.Component(testbed.APIServer)
 	server.Stop()
@@ -29,7 +29,7 @@ func TestPodProcessesSurviveARestartOfTheAPIServer(t *testing.T) {
 	awaitPod(t, ns, "manager", func(pod *corev1.Pod) bool {
 		return isReady(pod) && pod.Status.ContainerStatuses[0].RestartCount == 1
 	})
-	if processOf(t, ns, "manager").PID == before.PID {
+	if processOf(t, ns).PID == before.PID {
 		t.Error("the killed process was not replaced")
 	}
 }

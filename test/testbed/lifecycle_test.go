@@ -64,7 +64,8 @@ func TestFailedStartTellsWhyAndLeavesNothing(t *testing.T) {
 	binaries.Scheduler = shared.manager
 	_, err := testbed.Start(t.Context(), testbed.Options{Dir: dir, Binaries: binaries})
 	var failed *testbed.StartError
-	if !errors.As(err, &failed) || failed.Component != testbed.Scheduler || !strings.Contains(failed.Tail, "flag provided but not defined") {
+	const complaint = "flag provided but not defined"
+	if !errors.As(err, &failed) || failed.Component != testbed.Scheduler || !strings.Contains(failed.Tail, complaint) {
 		t.Errorf("want the log of the scheduler, got %v", err)
 	}
 	if found := leftovers(dir); len(found) > 0 {

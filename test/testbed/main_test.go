@@ -39,7 +39,7 @@ func runWithTestbed(m *testing.M) int {
 	if err != nil {
 		return fail(err)
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	ctx := context.Background()
 	if err := buildExecutables(ctx, dir); err != nil {
 		return fail(err)
@@ -55,7 +55,7 @@ func runWithTestbed(m *testing.M) int {
 	if err != nil {
 		return fail(err)
 	}
-	defer shared.Stop(ctx)
+	defer func() { _ = shared.Stop(ctx) }()
 	if shared.client, err = kubernetes.NewForConfig(shared.RESTConfig()); err != nil {
 		return fail(err)
 	}

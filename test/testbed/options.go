@@ -23,8 +23,9 @@ type Options struct {
 	Nodes int
 	// CertManager also starts cert-manager's controllers.
 	CertManager bool
-	// Images maps image repositories, without tag, to local executables. Pods
-	// whose first container has such an image run as processes.
+	// Images maps image repositories to local executables. Pods whose first
+	// container has such an image run as processes. A key with a tag goes before
+	// one without, so that two versions can be told apart.
 	Images map[string]string
 	// PodHook, if not nil, is called before each start of a container that runs
 	// as a process.

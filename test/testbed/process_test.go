@@ -26,14 +26,14 @@ type world struct {
 }
 
 // newManagerPod is a Pod of the fake manager, as a chart would write it.
-func newManagerPod(name string) *corev1.Pod {
+func newManagerPod() *corev1.Pod {
 	health := &corev1.Probe{
 		ProbeHandler:     corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/healthz", Port: intstr.FromString("health")}},
 		PeriodSeconds:    1,
 		FailureThreshold: 2,
 	}
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": name}},
+		ObjectMeta: metav1.ObjectMeta{Name: "manager", Labels: map[string]string{"app": "manager"}},
 		Spec: corev1.PodSpec{
 			Containers: []corev1.Container{{
 				Name:           "manager",
@@ -55,11 +55,11 @@ func createPod(t *testing.T, ns string, pod *corev1.Pod) {
 	}
 }
 
-// processOf is the process of a Pod that is Ready.
-func processOf(t *testing.T, ns, name string) testbed.PodProcess {
+// processOf is the process of the fake manager, once it is Ready.
+func processOf(t *testing.T, ns string) testbed.PodProcess {
 	t.Helper()
-	awaitPod(t, ns, name, isReady)
-	processes, err := shared.Pods(ns, "app="+name)
+	awaitPod(t, ns, "manager", isReady)
+	processes, err := shared.Pods(ns, "app=manager")
 	if err != nil || len(processes) != 1 {
 		t.Fatalf("want one process, got %v, %v", processes, err)
 	}
@@ -81,7 +81,7 @@ func worldOf(t *testing.T, p testbed.PodProcess) world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	var w world
 	if err := json.NewDecoder(response.Body).Decode(&w); err != nil {
 		t.Fatal(err)
@@ -100,10 +100,13 @@ func (w world) variable(name string) string {
 
 func TestProcessSeesTheWorldOfItsPod(t *testing.T) {
 	ns := namespace(t)
-	pod := newManagerPod("manager")
+	pod := newManagerPod()
 	container := &pod.Spec.Containers[0]
 	container.Args = append(container.Args, "--webhook-cert-dir=$(CERTS)", "plain", "/etc/settings/file")
-	container.Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi"), corev1.ResourceCPU: resource.MustParse("1500m")}
+	container.Resources.Limits = corev1.ResourceList{
+		corev1.ResourceMemory: resource.MustParse("64Mi"),
+		corev1.ResourceCPU:    resource.MustParse("1500m"),
+	}
 	container.Env = []corev1.EnvVar{
 		{Name: "CERTS", Value: "/etc/certs"},
 		{Name: "POD", ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{FieldPath: "metadata.name"}}},
@@ -120,7 +123,7 @@ func TestProcessSeesTheWorldOfItsPod(t *testing.T) {
 		}}},
 	}
 	createPod(t, ns, pod)
-	w := worldOf(t, processOf(t, ns, "manager"))
+	w := worldOf(t, processOf(t, ns))
 
 	ip := getPod(t, ns, "manager").Status.PodIP
 	for name, want := range map[string]string{
@@ -144,8 +147,8 @@ func TestProcessSeesTheWorldOfItsPod(t *testing.T) {
 
 func TestKilledProcessIsRestarted(t *testing.T) {
 	ns := namespace(t)
-	createPod(t, ns, newManagerPod("manager"))
-	before := processOf(t, ns, "manager")
+	createPod(t, ns, newManagerPod())
+	before := processOf(t, ns)
 	before.Kill()
 	pod := awaitPod(t, ns, "manager", func(pod *corev1.Pod) bool {
 		return isReady(pod) && pod.Status.ContainerStatuses[0].RestartCount == 1
@@ -154,15 +157,15 @@ func TestKilledProcessIsRestarted(t *testing.T) {
 	if last == nil || last.ExitCode != 137 {
 		t.Errorf("want the exit of a killed process, got %+v", last)
 	}
-	if after := processOf(t, ns, "manager"); after.PID == before.PID {
+	if after := processOf(t, ns); after.PID == before.PID {
 		t.Errorf("the process is still %d", after.PID)
 	}
 }
 
 func TestFailingLivenessProbeRestartsTheProcess(t *testing.T) {
 	ns := namespace(t)
-	createPod(t, ns, newManagerPod("manager"))
-	response, err := ask(t.Context(), processOf(t, ns, "manager"), "/break")
+	createPod(t, ns, newManagerPod())
+	response, err := ask(t.Context(), processOf(t, ns), "/break")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,8 +177,8 @@ func TestFailingLivenessProbeRestartsTheProcess(t *testing.T) {
 
 func TestDeletedPodEndsBySIGTERM(t *testing.T) {
 	ns := namespace(t)
-	createPod(t, ns, newManagerPod("manager"))
-	process := processOf(t, ns, "manager")
+	createPod(t, ns, newManagerPod())
+	process := processOf(t, ns)
 	if err := shared.client.CoreV1().Pods(ns).Delete(t.Context(), "manager", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -191,10 +194,10 @@ func TestDeletedPodEndsBySIGTERM(t *testing.T) {
 
 func TestPausedProcessIsKilledAfterTheGracePeriod(t *testing.T) {
 	ns := namespace(t)
-	pod := newManagerPod("manager")
+	pod := newManagerPod()
 	pod.Spec.TerminationGracePeriodSeconds = new(int64(1))
 	createPod(t, ns, pod)
-	if err := processOf(t, ns, "manager").Pause(); err != nil {
+	if err := processOf(t, ns).Pause(); err != nil {
 		t.Fatal(err)
 	}
 	if err := shared.client.CoreV1().Pods(ns).Delete(t.Context(), "manager", metav1.DeleteOptions{}); err != nil {
@@ -205,7 +208,7 @@ func TestPausedProcessIsKilledAfterTheGracePeriod(t *testing.T) {
 
 func TestPodWaitsForItsSecretAndSeesItChange(t *testing.T) {
 	ns := namespace(t)
-	pod := newManagerPod("manager")
+	pod := newManagerPod()
 	container := &pod.Spec.Containers[0]
 	container.Args = append(container.Args, "/etc/secret/key")
 	container.VolumeMounts = []corev1.VolumeMount{{Name: "secret", MountPath: "/etc/secret"}}
@@ -220,7 +223,7 @@ func TestPodWaitsForItsSecretAndSeesItChange(t *testing.T) {
 	if _, err := secrets.Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	file := worldOf(t, processOf(t, ns, "manager")).Args[1]
+	file := worldOf(t, processOf(t, ns)).Args[1]
 	awaitContent(t, file, "one")
 	secret.StringData["key"] = "two"
 	if _, err := secrets.Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {

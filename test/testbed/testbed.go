@@ -211,7 +211,7 @@ func (t *Testbed) logDir() string { return filepath.Join(t.options.Dir, "logs") 
 func (t *Testbed) progress(format string, arguments ...any) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	fmt.Fprintf(t.options.Out, format+"\n", arguments...)
+	_, _ = fmt.Fprintf(t.options.Out, format+"\n", arguments...)
 }
 
 // Components lists the components of the testbed.

@@ -48,7 +48,7 @@ webhooks:
 
 // newWebhookPod is a fake manager that serves its webhook.
 func newWebhookPod() *corev1.Pod {
-	pod := newManagerPod("manager")
+	pod := newManagerPod()
 	container := &pod.Spec.Containers[0]
 	container.Args = append(container.Args, "--webhook-port=9443", "--webhook-cert-dir=/etc/certs")
 	container.Ports = append(container.Ports, corev1.ContainerPort{Name: "webhook", ContainerPort: 9443})
@@ -67,7 +67,7 @@ func installWebhook(t *testing.T, ns string) {
 	t.Cleanup(func() {
 		_ = shared.client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(t.Context(), ns, metav1.DeleteOptions{})
 	})
-	processOf(t, ns, "manager")
+	processOf(t, ns)
 	eventually(t, func() error {
 		err := createConfigMap(t, ns, "deny")
 		if err != nil && strings.Contains(err.Error(), "denied by the fake manager") {

@@ -38,15 +38,15 @@ func supervise(ctx context.Context, arguments []string) error {
 
 	t, err := startTestbed(ctx, s, progress)
 	if err != nil {
-		fmt.Fprintln(progress, err)
+		_, _ = fmt.Fprintln(progress, err)
 		return err
 	}
 	ready.Store(true)
-	fmt.Fprintln(progress, readyLine)
+	_, _ = fmt.Fprintln(progress, readyLine)
 	_ = progress.Close()
 	<-ctx.Done()
 	_ = os.Remove(stateFile(s.dir))
-	return t.Stop(context.Background())
+	return t.Stop(context.WithoutCancel(ctx))
 }
 
 func startTestbed(ctx context.Context, s *settings, progress io.Writer) (*testbed.Testbed, error) {
@@ -66,7 +66,7 @@ func startTestbed(ctx context.Context, s *settings, progress io.Writer) (*testbe
 		return nil, err
 	}
 	if err := writeState(t, binaries); err != nil {
-		_ = t.Stop(context.Background())
+		_ = t.Stop(context.WithoutCancel(ctx))
 		return nil, err
 	}
 	return t, nil

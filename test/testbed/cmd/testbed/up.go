@@ -42,7 +42,7 @@ func startSupervisor(ctx context.Context, s *settings) error {
 	if err != nil {
 		return fmt.Errorf("start supervisor: %w", err)
 	}
-	defer progress.Close()
+	defer func() { _ = progress.Close() }()
 	cmd, err := supervisorCommand(s, progressWriter)
 	if err != nil {
 		return fmt.Errorf("start supervisor: %w", err)
@@ -52,7 +52,7 @@ func startSupervisor(ctx context.Context, s *settings) error {
 	if err != nil {
 		return fmt.Errorf("start supervisor: %w", err)
 	}
-	defer alive.Close()
+	defer func() { _ = alive.Close() }()
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start supervisor: %w", err)
 	}

@@ -69,7 +69,7 @@ func (p *Proxy) accept() {
 }
 
 func (p *Proxy) serve(client net.Conn) {
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	stop := context.AfterFunc(p.ctx, func() { _ = client.Close() })
 	defer stop()
 
@@ -89,7 +89,7 @@ func (p *Proxy) serve(client net.Conn) {
 		refuse(client, http.StatusServiceUnavailable, err)
 		return
 	}
-	defer server.Close()
+	defer func() { _ = server.Close() }()
 	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
@@ -119,7 +119,7 @@ func (p *Proxy) dial(target string) (net.Conn, error) {
 
 func refuse(client net.Conn, status int, reason error) {
 	message := reason.Error()
-	fmt.Fprintf(client, "HTTP/1.1 %d %s\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
+	_, _ = fmt.Fprintf(client, "HTTP/1.1 %d %s\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
 		status, http.StatusText(status), len(message), message)
 }
 

@@ -35,7 +35,7 @@ func connect(t *testing.T, socket, target string) (status string, conn net.Conn)
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", target, target)
+	_, _ = fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", target, target)
 	answer := make([]byte, len("HTTP/1.1 200"))
 	if _, err := io.ReadFull(conn, answer); err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestProxyConnectsToWhatTheResolverFinds(t *testing.T) {
 	if status != "HTTP/1.1 200" {
 		t.Fatalf("want a connection, got %s", status)
 	}
-	fmt.Fprint(conn, "GET / HTTP/1.0\r\n\r\n")
+	_, _ = fmt.Fprint(conn, "GET / HTTP/1.0\r\n\r\n")
 	if body, err := io.ReadAll(conn); err != nil || !strings.HasSuffix(string(body), "hello") {
 		t.Errorf("want the server's answer, got %q, %v", body, err)
 	}

@@ -1,6 +1,7 @@
 package kubelet
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"testing"
@@ -18,7 +19,7 @@ func TestVolumeIsReplacedAtOnce(t *testing.T) {
 		}
 		for name, want := range content {
 			got, err := os.ReadFile(filepath.Join(dir, name))
-			if err != nil || string(got) != string(want) {
+			if err != nil || !bytes.Equal(got, want) {
 				t.Errorf("%s: want %s, got %s, %v", name, want, got, err)
 			}
 		}

@@ -51,9 +51,9 @@ func (c *container) logFile() string {
 }
 
 // run blocks until the container has ended for good.
-func (c *container) run(ending <-chan struct{}) {
+func (c *container) run(ctx context.Context) {
 	if c.executable == "" {
-		c.pretend(ending)
+		c.pretend()
 		return
 	}
 	defer c.releasePorts()
@@ -64,7 +64,7 @@ func (c *container) run(ending <-chan struct{}) {
 		if err := c.launch(); err != nil {
 			c.wait("CreateContainerConfigError", err.Error())
 		} else {
-			c.watch(ending)
+			c.watch(ctx)
 			if !c.restartsAfterExit() {
 				return
 			}
@@ -74,7 +74,7 @@ func (c *container) run(ending <-chan struct{}) {
 			delay, backoff = backoff, min(2*backoff, longestBackoff)
 		}
 		select {
-		case <-ending:
+		case <-c.worker.ending:
 			return
 		case <-time.After(delay):
 		}
@@ -82,12 +82,12 @@ func (c *container) run(ending <-chan struct{}) {
 }
 
 // pretend plays a container that has no executable.
-func (c *container) pretend(ending <-chan struct{}) {
+func (c *container) pretend() {
 	c.change(func() {
 		c.state = corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}
 		c.started, c.ready = true, true
 	})
-	<-ending
+	<-c.worker.ending
 	c.change(func() {
 		now := metav1.Now()
 		c.state = corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
@@ -121,15 +121,15 @@ func (c *container) launch() error {
 
 // watch probes the process until it ends, or ends it when a probe or the Pod
 // says so.
-func (c *container) watch(ending <-chan struct{}) {
-	ctx, cancel := context.WithCancel(context.Background())
+func (c *container) watch(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	unhealthy := c.probe(ctx)
 	select {
 	case <-c.process.Done():
 	case <-unhealthy:
 		c.process.Stop(c.ownGrace())
-	case <-ending:
+	case <-c.worker.ending:
 		c.process.Stop(c.worker.grace())
 	}
 	cancel()

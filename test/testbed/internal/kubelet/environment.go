@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 )
@@ -83,7 +82,7 @@ func (c *container) valueFrom(source *corev1.EnvVarSource) (value string, found 
 }
 
 func keyOf(content payload, key string, optional *bool, err error) (string, bool, error) {
-	if err != nil && !(apierrors.IsNotFound(err) && ptr.Deref(optional, false)) {
+	if err != nil {
 		return "", false, err
 	}
 	value, ok := content[key]

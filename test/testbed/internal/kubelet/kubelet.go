@@ -32,7 +32,8 @@ type Launch struct {
 // Options are what a Kubelet needs from outside.
 type Options struct {
 	Client kubernetes.Interface
-	// Images maps image repositories to local executables.
+	// Images maps image repositories, with or without a tag, to local
+	// executables.
 	Images map[string]string
 	// Dir holds one folder per Pod, LogDir the logs of containers.
 	Dir     string
@@ -151,7 +152,7 @@ func (k *Kubelet) plays(pod *corev1.Pod) bool {
 	if pod.Spec.NodeName == "" || len(pod.Spec.Containers) == 0 {
 		return false
 	}
-	_, ok := k.Images[Repository(pod.Spec.Containers[0].Image)]
+	_, ok := k.executable(pod.Spec.Containers[0].Image)
 	return ok
 }
 

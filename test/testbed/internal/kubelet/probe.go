@@ -165,7 +165,7 @@ func (c *container) checkHTTP(ctx context.Context, action *corev1.HTTPGetAction)
 	if err != nil {
 		return err
 	}
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode < 200 || response.StatusCode >= 400 {
 		return fmt.Errorf("probe %s: %s", url, response.Status)
 	}

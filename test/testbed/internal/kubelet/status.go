@@ -56,7 +56,7 @@ func (s *statusWriter) run(ctx context.Context) {
 			return
 		case <-s.changed:
 		}
-		if err := s.write(ctx); ignoreGone(err) != nil {
+		if ignoreGone(s.write(ctx)) != nil {
 			s.wake()
 			select {
 			case <-ctx.Done():

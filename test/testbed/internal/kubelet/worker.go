@@ -57,7 +57,7 @@ func newWorker(k *Kubelet, pod *corev1.Pod) *worker {
 	w.pod.Store(pod)
 	w.volumes = newVolumes(k, filepath.Join(w.dir, "volumes"), w.ip)
 	for _, spec := range pod.Spec.Containers {
-		executable := k.Images[Repository(spec.Image)]
+		executable, _ := k.executable(spec.Image)
 		w.containers = append(w.containers, newContainer(w, spec, executable))
 	}
 	w.status = newStatusWriter(w)
@@ -158,7 +158,7 @@ func (w *worker) play(ctx context.Context) {
 
 	var running sync.WaitGroup
 	for _, c := range w.containers {
-		running.Go(func() { c.run(w.ending) })
+		running.Go(func() { c.run(ctx) })
 	}
 	running.Wait()
 }
@@ -180,7 +180,7 @@ func (w *worker) refresh(ctx context.Context) {
 
 // finish stores the last status, and removes the Pod if it was deleted.
 func (w *worker) finish(ctx context.Context) {
-	defer os.RemoveAll(w.dir)
+	defer func() { _ = os.RemoveAll(w.dir) }()
 	for w.settle(ctx) != nil {
 		select {
 		case <-ctx.Done():
