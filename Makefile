@@ -130,7 +130,7 @@ endif
 
 .PHONY: down
 down: ## Stop what `make up` started
-	if [ -x bin/testbed ] && [ -d .testbed ]; then bin/testbed down --dir .testbed; fi
+	if [ -d .testbed ]; then $(MAKE) bin/testbed && bin/testbed down --dir .testbed; fi
 
 # go build decides whether there is anything to do.
 .PHONY: bin/testbed
