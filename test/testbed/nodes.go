@@ -46,8 +46,9 @@ func (t *Testbed) startNodes(ctx context.Context) error {
 				"--kubeconfig=" + t.kubeconfigOf(userKwok),
 				"--config=" + file,
 				"--manage-all-nodes=true",
-				// Without a Lease a Node counts as lost after some seconds.
-				"--node-lease-duration-seconds=40",
+				// A stage keeps the Nodes alive instead: a Lease that a killed
+				// KWOK holds would stop its successor until it runs out.
+				"--node-lease-duration-seconds=0",
 				"--cidr=" + podRange(0),
 				"--server-address=" + local(ports[0]),
 			},
