@@ -154,8 +154,9 @@ func logs[key fmt.Stringer](mgr ctrl.Manager, controller string) func(*key) logr
 func (s *shell) addSourceController(mgr ctrl.Manager) error {
 	cache := mgr.GetCache()
 	b := builder.TypedControllerManagedBy[source.Key](mgr).Named("source").
-		WithLogConstructor(logs[source.Key](mgr, "source")).
-		WithOptions(controller.TypedOptions[source.Key]{MaxConcurrentReconciles: s.options.Workers}).
+		WithOptions(controller.TypedOptions[source.Key]{
+			MaxConcurrentReconciles: s.options.Workers, LogConstructor: logs[source.Key](mgr, "source"),
+		}).
 		WatchesRawSource(s.wakeSource.source()).
 		WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, &v1alpha1.KickPolicy{}, s.sourcesOfPolicy()))
 	for _, kind := range sourceKinds {
@@ -179,8 +180,9 @@ func (s *shell) addSourceController(mgr ctrl.Manager) error {
 func (s *shell) addKickRequestController(mgr ctrl.Manager) error {
 	cache := mgr.GetCache()
 	b := builder.TypedControllerManagedBy[workload.Key](mgr).Named("kickrequest").
-		WithLogConstructor(logs[workload.Key](mgr, "kickrequest")).
-		WithOptions(controller.TypedOptions[workload.Key]{MaxConcurrentReconciles: s.options.Workers}).
+		WithOptions(controller.TypedOptions[workload.Key]{
+			MaxConcurrentReconciles: s.options.Workers, LogConstructor: logs[workload.Key](mgr, "kickrequest"),
+		}).
 		WatchesRawSource(s.wakeRequest.source()).
 		WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, &v1alpha1.KickRequest{}, s.workloadOfRequest())).
 		WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, &v1alpha1.KickPolicy{}, s.workloadsOfPolicy()))

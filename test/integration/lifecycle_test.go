@@ -113,15 +113,38 @@ var _ = Describe("A restart", func() {
 	It("is followed by one more for a change that came during its rollout", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		source := secret(namespace, "db", "1")
-		w := deployment(namespace, "web", envFromSecret("db"), podLabel(testbed.LabelStartDelay, "4s"))
+		w := statefulSet(namespace, "web", envFromSecret("db"), podLabel(testbed.LabelStartDelay, "2s"))
+		w.Spec.Replicas = ptr.To[int32](2)
 		adopted(ctx, namespace, source, w)
 		rewrite(ctx, source, "2")
-		Eventually(func() int { return revisions(ctx, w) }).WithContext(ctx).Should(Equal(2))
+		// web-1 goes first. Once it runs it has read the second value, and the third is news to it.
+		Eventually(func(g Gomega) {
+			refresh(ctx, w)
+			first := &corev1.Pod{}
+			g.Expect(k8s.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "web-1"}, first)).To(Succeed())
+			g.Expect(w.Status.UpdateRevision).NotTo(Equal(w.Status.CurrentRevision))
+			g.Expect(first.Labels).To(HaveKeyWithValue(appsv1.ControllerRevisionHashLabelKey, w.Status.UpdateRevision))
+			g.Expect(first.Status.Phase).To(Equal(corev1.PodRunning))
+		}).WithContext(ctx).Should(Succeed())
+		nextSecond()
 		rewrite(ctx, source, "3")
 		Eventually(func() int { return revisions(ctx, w) }).WithContext(ctx).Should(Equal(3))
 		reached(ctx, v1alpha1.PhaseSucceeded, w)
 		barrier(ctx, namespace)
 		restarted(ctx, 2, w)
+	}, NodeTimeout(patience*2))
+
+	It("is not followed by another for a change that its Pods have started after", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		source := secret(namespace, "db", "1")
+		w := deployment(namespace, "web", envFromSecret("db"), podLabel(testbed.LabelStartDelay, "4s"))
+		adopted(ctx, namespace, source, w)
+		rewrite(ctx, source, "2")
+		Eventually(func() int { return revisions(ctx, w) }).WithContext(ctx).Should(Equal(2))
+		rewrite(ctx, source, "3")
+		reached(ctx, v1alpha1.PhaseSucceeded, w)
+		barrier(ctx, namespace)
+		restarted(ctx, 1, w)
 	}, NodeTimeout(patience*2))
 
 	It("whose new Pod never gets ready fails, and a later change is still delivered", func(ctx SpecContext) {

@@ -134,17 +134,15 @@ var _ = Describe("A change of content", func() {
 		}
 		d.Spec.Selector.MatchLabels["app"], s.Spec.Selector.MatchLabels["app"], l.Spec.Selector.MatchLabels["app"] =
 			string(v1alpha1.Deployment), string(v1alpha1.StatefulSet), string(v1alpha1.DaemonSet)
-		// The longest name that the DaemonSet controller can still make a revision of, and the longest of all.
+		// The longest names: of what the DaemonSet controller can make a revision of, and of all.
 		long, longSource := daemonSet(namespace, longName(242), envFromSecret("long")), secret(namespace, "long", "1")
 		longest := deployment(namespace, longName(253), envFromSecret("long"))
-		adopted(ctx, namespace, sources[0], sources[1], sources[2], longSource, d, s, l, long)
-		create(ctx, longest)
+		adopted(ctx, namespace, sources[0], sources[1], sources[2], longSource, d, s, l, long, longest)
 		rewrite(ctx, sources[1], "2")
 		rewrite(ctx, longSource, "2")
-		reached(ctx, v1alpha1.PhaseSucceeded, s, long)
-		reached(ctx, v1alpha1.PhaseWaitingForRollout, longest)
+		reached(ctx, v1alpha1.PhaseSucceeded, s, long, longest)
 		barrier(ctx, namespace)
-		restarted(ctx, 1, s, long)
+		restarted(ctx, 1, s, long, longest)
 		restarted(ctx, 0, d, l)
 	}, NodeTimeout(patience*2))
 })
