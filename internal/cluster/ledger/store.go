@@ -138,10 +138,11 @@ func (s *Store) Flush(ctx context.Context) error {
 	return nil
 }
 
-func (s *Store) book(namespace string, make bool) *book {
+// book returns the book of a namespace. Without one it opens one, or returns nil.
+func (s *Store) book(namespace string, open bool) *book {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.books[namespace] == nil && make {
+	if s.books[namespace] == nil && open {
 		s.books[namespace] = newBook(s, namespace)
 	}
 	return s.books[namespace]

@@ -80,7 +80,9 @@ func TestExtractFindsEveryWayToConsumeASource(t *testing.T) {
 				Containers: []corev1.Container{container("a", mounts("s")), container("b", mounts("s", "c"))},
 				Volumes: []corev1.Volume{
 					{Name: "s", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "db"}}},
-					{Name: "c", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: named("cfg")}}},
+					{Name: "c", VolumeSource: corev1.VolumeSource{
+						ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: named("cfg")},
+					}},
 				},
 			},
 			want: []deps.Reference{ref(configMap("cfg"), volume("b")), ref(secret("db"), volume("a"), volume("b"))},

@@ -1,6 +1,7 @@
 package observation_test
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
@@ -105,7 +106,7 @@ func TestObserve(t *testing.T) {
 			if got.Pending != tc.pending {
 				t.Errorf("pending %v, want %v", got.Pending, tc.pending)
 			}
-			if got.ResourceVersion != tc.sight.ResourceVersion || string(got.Fingerprint) != string(tc.sight.Fingerprint) {
+			if got.ResourceVersion != tc.sight.ResourceVersion || !bytes.Equal(got.Fingerprint, tc.sight.Fingerprint) {
 				t.Errorf("the record does not hold what was seen: %+v", got)
 			}
 		})

@@ -118,9 +118,13 @@ func TestScopeOf(t *testing.T) {
 		names     []string
 		suspended bool
 	}{
-		"no policy":                             {workload: labels.Set{"app": "web"}, names: []string{}},
-		"another label":                         {policies: []*v1alpha1.KickPolicy{policyOf("p", web)}, workload: labels.Set{"app": "db"}, names: []string{}},
-		"the empty selector selects everything": {policies: []*v1alpha1.KickPolicy{policyOf("p", metav1.LabelSelector{})}, names: []string{"p"}},
+		"no policy": {workload: labels.Set{"app": "web"}, names: []string{}},
+		"another label": {
+			policies: []*v1alpha1.KickPolicy{policyOf("p", web)}, workload: labels.Set{"app": "db"}, names: []string{},
+		},
+		"the empty selector selects everything": {
+			policies: []*v1alpha1.KickPolicy{policyOf("p", metav1.LabelSelector{})}, names: []string{"p"},
+		},
 		"several policies in the order of their names": {
 			policies: []*v1alpha1.KickPolicy{policyOf("b", web), policyOf("a", web)},
 			workload: labels.Set{"app": "web"}, names: []string{"a", "b"},

@@ -226,6 +226,7 @@ func (m *machine) settle(fresh v1alpha1.Phase) Step {
 		return Step{Need: NeedPods}
 	case freshness.Stale:
 		return m.restart(verdict.Stale)
+	case freshness.Fresh:
 	}
 	if fresh == v1alpha1.PhaseNoLongerRequired {
 		return m.end(fresh, v1alpha1.ReasonAlreadyFresh, "every running Pod carries the latest change")

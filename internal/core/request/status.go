@@ -1,6 +1,7 @@
 package request
 
 import (
+	"maps"
 	"time"
 	"unicode/utf8"
 
@@ -54,9 +55,7 @@ func (m *machine) finalRollout(phase v1alpha1.Phase, reason string) *v1alpha1.Ro
 	} else {
 		current = &v1alpha1.Rollout{StartedAt: metav1.NewMicroTime(m.now)}
 	}
-	for source, at := range m.facts.Changes {
-		covers[source] = at
-	}
+	maps.Copy(covers, m.facts.Changes)
 	current.Covers, _ = newest(covers, maxCovers)
 	if revision := m.facts.Evidence.Revision; revision != nil {
 		current.Revision = revision.Name

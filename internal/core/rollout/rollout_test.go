@@ -8,7 +8,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/kick-dev/kick/internal/core/rollout"
 )
@@ -19,7 +18,7 @@ func deployment(change func(*appsv1.Deployment)) *appsv1.Deployment {
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "web", UID: "web", Generation: 2, Annotations: map[string]string{"deployment.kubernetes.io/revision": "2"},
 		},
-		Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](3)},
+		Spec: appsv1.DeploymentSpec{Replicas: new(int32(3))},
 		Status: appsv1.DeploymentStatus{
 			ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3, ReadyReplicas: 3,
 		},
@@ -52,7 +51,7 @@ func TestOfDeployment(t *testing.T) {
 		},
 		"scaled to zero": {
 			func(d *appsv1.Deployment) {
-				d.Spec.Replicas = ptr.To[int32](0)
+				d.Spec.Replicas = new(int32(0))
 				d.Status = appsv1.DeploymentStatus{ObservedGeneration: 2}
 			},
 			rollout.State{Complete: true},
@@ -96,7 +95,7 @@ func TestOfDeployment(t *testing.T) {
 func statefulSet(change func(*appsv1.StatefulSet)) *appsv1.StatefulSet {
 	s := &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "db", UID: "db", Generation: 2},
-		Spec:       appsv1.StatefulSetSpec{Replicas: ptr.To[int32](3)},
+		Spec:       appsv1.StatefulSetSpec{Replicas: new(int32(3))},
 		Status: appsv1.StatefulSetStatus{
 			ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, ReadyReplicas: 3, CurrentRevision: "db-2", UpdateRevision: "db-2",
 		},
@@ -108,7 +107,7 @@ func statefulSet(change func(*appsv1.StatefulSet)) *appsv1.StatefulSet {
 func partitioned(ordinal int32) appsv1.StatefulSetUpdateStrategy {
 	return appsv1.StatefulSetUpdateStrategy{
 		Type:          appsv1.RollingUpdateStatefulSetStrategyType,
-		RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: ptr.To(ordinal)},
+		RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: new(ordinal)},
 	}
 }
 
@@ -157,7 +156,7 @@ func TestOfStatefulSet(t *testing.T) {
 		},
 		"scaled to zero": {
 			func(s *appsv1.StatefulSet) {
-				s.Spec.Replicas = ptr.To[int32](0)
+				s.Spec.Replicas = new(int32(0))
 				s.Status.Replicas, s.Status.UpdatedReplicas, s.Status.ReadyReplicas = 0, 0, 0
 			},
 			rollout.State{Complete: true},
@@ -225,7 +224,7 @@ func TestOfDaemonSet(t *testing.T) {
 var created = time.Date(2026, 8, 6, 12, 0, 0, 0, time.UTC)
 
 func ownedBy(owner metav1.Object, kind string) []metav1.OwnerReference {
-	return []metav1.OwnerReference{{Kind: kind, Name: owner.GetName(), UID: owner.GetUID(), Controller: ptr.To(true)}}
+	return []metav1.OwnerReference{{Kind: kind, Name: owner.GetName(), UID: owner.GetUID(), Controller: new(true)}}
 }
 
 func TestDeploymentRevisionIsTheOwnedReplicaSetOfTheSameNumber(t *testing.T) {
