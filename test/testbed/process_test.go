@@ -98,8 +98,9 @@ func (w world) variable(name string) string {
 	return ""
 }
 
-func TestProcessSeesTheWorldOfItsPod(t *testing.T) {
-	ns := namespace(t)
+// newWorldlyPod is a fake manager with variables, arguments and mounts of many
+// kinds.
+func newWorldlyPod() *corev1.Pod {
 	pod := newManagerPod()
 	container := &pod.Spec.Containers[0]
 	container.Args = append(container.Args, "--webhook-cert-dir=$(CERTS)", "plain", "/etc/settings/file")
@@ -122,7 +123,12 @@ func TestProcessSeesTheWorldOfItsPod(t *testing.T) {
 			LocalObjectReference: corev1.LocalObjectReference{Name: "absent"}, Optional: new(true),
 		}}},
 	}
-	createPod(t, ns, pod)
+	return pod
+}
+
+func TestProcessSeesTheWorldOfItsPod(t *testing.T) {
+	ns := namespace(t)
+	createPod(t, ns, newWorldlyPod())
 	w := worldOf(t, processOf(t, ns))
 
 	ip := getPod(t, ns, "manager").Status.PodIP

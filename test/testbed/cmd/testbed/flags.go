@@ -23,7 +23,7 @@ func parseSettings(name string, arguments []string) (*settings, error) {
 	addCache(flags, &s.cache)
 	flags.IntVar(&s.nodes, "nodes", 3, "number of Nodes")
 	flags.BoolVar(&s.certManager, "cert-manager", false, "also run cert-manager")
-	flags.Var(s.images, "image", "`repository=path` of an image whose Pods run as processes; may be repeated")
+	flags.Var(s.images, "image", "`repository[:tag]=path` of an image whose Pods run as processes; may be repeated")
 	if err := parse(flags, arguments); err != nil {
 		return nil, err
 	}

@@ -23,7 +23,8 @@ import (
 
 // Launch is what a hook may change about a container before it starts.
 type Launch struct {
-	// Server is the URL of the API server in the container's kubeconfig.
+	// Server is the URL of the API server in the container's kubeconfig. A proxy
+	// may serve plain http there.
 	Server string
 	// Env is added to the environment of the process.
 	Env map[string]string
