@@ -1,0 +1,33 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestParseOptions(t *testing.T) {
+	for name, tc := range map[string]struct {
+		arguments []string
+		want      string // in the error; empty for none
+	}{
+		"the defaults":          {[]string{"--namespace=kick-system"}, ""},
+		"no namespace":          {nil, "--namespace is empty"},
+		"a stray argument":      {[]string{"--namespace=n", "leader"}, `unexpected argument "leader"`},
+		"no time to live":       {[]string{"--namespace=n", "--request-ttl=0s"}, "--request-ttl=0s must be positive"},
+		"no workers":            {[]string{"--namespace=n", "--workers=0"}, "--workers=0 must be at least 1"},
+		"no requests":           {[]string{"--namespace=n", "--kube-api-qps=0"}, "--kube-api-qps=0"},
+		"a port too high":       {[]string{"--namespace=n", "--webhook-port=70000"}, "--webhook-port=70000 is not a port"},
+		"a duration gone wrong": {[]string{"--namespace=n", "--request-ttl=soon"}, "request-ttl"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("POD_NAMESPACE", "")
+			_, err := parseOptions(tc.arguments)
+			if tc.want == "" && err != nil {
+				t.Errorf("error %v", err)
+			}
+			if tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+				t.Errorf("error %v, want %q", err, tc.want)
+			}
+		})
+	}
+}

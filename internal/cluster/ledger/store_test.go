@@ -1,0 +1,259 @@
+package ledger_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/kick-dev/kick/api/v1alpha1"
+	"github.com/kick-dev/kick/internal/cluster/ledger"
+	"github.com/kick-dev/kick/internal/cluster/source"
+	"github.com/kick-dev/kick/internal/core/deps"
+	"github.com/kick-dev/kick/internal/core/observation"
+)
+
+// The behaviour of the ledger is tested on a real API server; here are the failures that one does not produce on demand.
+
+func newClient(t *testing.T, funcs interceptor.Funcs) client.WithWatch {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).Build(), funcs)
+}
+
+func loaded(t *testing.T, c client.Client) *ledger.Store {
+	t.Helper()
+	store := ledger.NewStore(c, c, "kick-system")
+	if err := store.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+func key(name string) source.Key {
+	return source.Key{Namespace: "shop", Source: deps.Source{Kind: v1alpha1.Secret, Name: name}}
+}
+
+func record(version string, pending bool) observation.Record {
+	at := time.Date(2026, 8, 6, 12, 0, 0, 123456000, time.UTC)
+	return observation.Record{
+		ResourceVersion: version, ChangedAt: at, LastWrite: at.Truncate(time.Second),
+		Fingerprint: []byte{1, 2}, KeyID: "k", Encoding: 1, Pending: pending,
+	}
+}
+
+func TestARecordSurvivesTheProcess(t *testing.T) {
+	c := newClient(t, interceptor.Funcs{})
+	if err := loaded(t, c).Put(t.Context(), key("db"), record("7", true)); err != nil {
+		t.Fatal(err)
+	}
+	successor := loaded(t, c)
+	got := successor.Get(key("db"))
+	if got == nil || got.ResourceVersion != "7" || !got.Pending || !got.ChangedAt.Equal(record("7", true).ChangedAt) {
+		t.Fatalf("the successor finds %+v", got)
+	}
+	if first, second := loaded(t, c).Key(), successor.Key(); first.ID != second.ID {
+		t.Errorf("the fingerprint key was made anew: %s, %s", first.ID, second.ID)
+	}
+}
+
+func TestARecordIsNotSeenBeforeItIsDurable(t *testing.T) {
+	boom := errors.New("boom")
+	c := newClient(t, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			if _, ok := object.(*v1alpha1.KickLedger); ok {
+				return boom
+			}
+			return c.Create(ctx, object, options...)
+		},
+	})
+	store := loaded(t, c)
+	if err := store.Put(t.Context(), key("db"), record("7", true)); !errors.Is(err, boom) {
+		t.Fatalf("put: %v", err)
+	}
+	if got := store.Get(key("db")); got != nil {
+		t.Errorf("a record that was not stored is seen: %+v", got)
+	}
+}
+
+func TestWritesOfOneNamespaceAreGrouped(t *testing.T) {
+	release, writes := make(chan struct{}), 0
+	c := newClient(t, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			if _, ok := object.(*v1alpha1.KickLedger); ok {
+				<-release
+			}
+			return c.Create(ctx, object, options...)
+		},
+	})
+	store := loaded(t, c)
+	store.Written = func() { writes++ }
+	const sources = 50
+	var started, group sync.WaitGroup
+	started.Add(sources)
+	for i := range sources {
+		group.Go(func() {
+			started.Done()
+			if err := store.Put(t.Context(), key(fmt.Sprint(i)), record("1", true)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	started.Wait()
+	close(release)
+	group.Wait()
+	if got := len(store.Keys()); got != sources {
+		t.Errorf("%d records, want %d", got, sources)
+	}
+	if writes > sources/2 {
+		t.Errorf("%d writes for %d records that were put together", writes, sources)
+	}
+}
+
+func TestAReplicaThatLostTheLeadCannotOverwriteItsSuccessor(t *testing.T) {
+	c := newClient(t, interceptor.Funcs{})
+	old := loaded(t, c)
+	if err := old.Put(t.Context(), key("db"), record("1", false)); err != nil {
+		t.Fatal(err)
+	}
+	successor := loaded(t, c)
+	if err := successor.Put(t.Context(), key("db"), record("2", true)); err != nil {
+		t.Fatal(err)
+	}
+	if err := old.Put(t.Context(), key("db"), record("3", true)); !apierrors.IsConflict(err) {
+		t.Fatalf("the old leader's write: %v, want a conflict", err)
+	}
+	if got := old.Get(key("db")); got == nil || got.ResourceVersion != "2" {
+		t.Errorf("the old leader believes %+v, want what its successor stored", got)
+	}
+}
+
+func TestADeletedLedgerIsWrittenAnewFromMemory(t *testing.T) {
+	c := newClient(t, interceptor.Funcs{})
+	store := loaded(t, c)
+	for _, name := range []string{"a", "b"} {
+		if err := store.Put(t.Context(), key(name), record("1", false)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	object := &v1alpha1.KickLedger{}
+	if err := c.Get(t.Context(), types.NamespacedName{Namespace: "kick-system", Name: "shop"}, object); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Delete(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Put(t.Context(), key("a"), record("2", true)); err != nil {
+		t.Fatal(err)
+	}
+	if successor := loaded(t, c); successor.Get(key("a")) == nil || successor.Get(key("b")) == nil {
+		t.Error("records were lost with the object")
+	}
+}
+
+func TestDeliveredChangesAreFlushedOnce(t *testing.T) {
+	c := newClient(t, interceptor.Funcs{})
+	store := loaded(t, c)
+	if err := store.Put(t.Context(), key("db"), record("1", true)); err != nil {
+		t.Fatal(err)
+	}
+	writes := 0
+	store.Written = func() { writes++ }
+	store.Note(key("db"), record("1", false))
+	for range 2 {
+		if err := store.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if writes != 1 {
+		t.Errorf("%d writes, want 1", writes)
+	}
+	if got := loaded(t, c).Get(key("db")); got.Pending {
+		t.Error("the change is still pending")
+	}
+}
+
+func TestAMetadataNoteIsNotWritten(t *testing.T) {
+	c := newClient(t, interceptor.Funcs{})
+	store := loaded(t, c)
+	if err := store.Put(t.Context(), key("db"), record("1", false)); err != nil {
+		t.Fatal(err)
+	}
+	writes := 0
+	store.Written = func() { writes++ }
+	store.Note(key("db"), record("2", false))
+	if err := store.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if writes != 0 || store.Get(key("db")).ResourceVersion != "2" {
+		t.Errorf("%d writes, version %s in memory", writes, store.Get(key("db")).ResourceVersion)
+	}
+}
+
+func TestALedgerIsShardedAndGoesWithItsLastRecord(t *testing.T) {
+	c := newClient(t, interceptor.Funcs{})
+	store := loaded(t, c)
+	const sources = 1001
+	var group sync.WaitGroup
+	for i := range sources {
+		group.Go(func() {
+			if err := store.Put(t.Context(), key(fmt.Sprint(i)), record("1", false)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	count := func() (objects, records int) {
+		var list v1alpha1.KickLedgerList
+		if err := c.List(t.Context(), &list); err != nil {
+			t.Fatal(err)
+		}
+		for i := range list.Items {
+			records += len(list.Items[i].Records)
+		}
+		return len(list.Items), records
+	}
+	if objects, records := count(); objects != 2 || records != sources {
+		t.Errorf("%d objects hold %d records, want 2 and %d", objects, records, sources)
+	}
+	successor := loaded(t, c)
+	for i := range sources {
+		group.Go(func() {
+			if err := successor.Forget(t.Context(), key(fmt.Sprint(i))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	if objects, records := count(); objects != 0 {
+		t.Errorf("%d objects with %d records are left", objects, records)
+	}
+}
+
+func TestAKeyThatIsNoKeyIsRefused(t *testing.T) {
+	c := newClient(t, interceptor.Funcs{})
+	secret := &corev1.Secret{}
+	secret.Namespace, secret.Name = "kick-system", ledger.KeySecret
+	secret.Data = map[string][]byte{"id": []byte("k"), "key": []byte("short")}
+	if err := c.Create(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	if err := ledger.NewStore(c, c, "kick-system").Load(t.Context()); err == nil {
+		t.Error("a short key was accepted")
+	}
+}
