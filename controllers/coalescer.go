@@ -40,7 +40,7 @@ func (c *coalescer) ensure(ctx context.Context, target consumer) (err error) {
 	if present == nil {
 		return c.requests.create(ctx, target.workload)
 	}
-	changes, err := c.scopes.changes(ctx, target.workload, target.scope)
+	changes, _, err := c.scopes.changes(ctx, target.workload, target.scope)
 	if err != nil {
 		return err
 	}

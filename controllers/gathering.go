@@ -29,13 +29,13 @@ func (g *gathering) refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	changes, err := g.scopes.changes(ctx, g.workload, scope)
+	changes, unobserved, err := g.scopes.changes(ctx, g.workload, scope)
 	if err != nil {
 		return err
 	}
 	g.facts.Scope = scope
 	g.facts.References = g.workload.References()
-	g.facts.Changes = changes
+	g.facts.Changes, g.facts.Unobserved = changes, unobserved
 	g.facts.Stamp = g.workload.Stamp()
 	g.facts.Evidence = freshness.Evidence{
 		CreatedAt: g.workload.Object().GetCreationTimestamp().Time,
@@ -95,21 +95,22 @@ func (g *gathering) supplyLive(ctx context.Context) (bool, error) {
 // revisions remembers the current revision of workloads, which belongs to one generation for good.
 type revisions struct {
 	mu    sync.Mutex
-	known map[types.UID]knownRevision
+	known map[workload.Key]knownRevision
 }
 
 type knownRevision struct {
+	uid        types.UID
 	generation int64
 	revision   rollout.Revision
 }
 
-func newRevisions() *revisions { return &revisions{known: map[types.UID]knownRevision{}} }
+func newRevisions() *revisions { return &revisions{known: map[workload.Key]knownRevision{}} }
 
 func (r *revisions) get(w *workload.Workload) (rollout.Revision, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	known, ok := r.known[w.UID()]
-	return known.revision, ok && known.generation == w.Generation()
+	known := r.known[w.Key]
+	return known.revision, known.uid == w.UID() && known.generation == w.Generation()
 }
 
 func (r *revisions) put(w *workload.Workload, revision *rollout.Revision) {
@@ -118,5 +119,11 @@ func (r *revisions) put(w *workload.Workload, revision *rollout.Revision) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.known[w.UID()] = knownRevision{generation: w.Generation(), revision: *revision}
+	r.known[w.Key] = knownRevision{uid: w.UID(), generation: w.Generation(), revision: *revision}
+}
+
+func (r *revisions) forget(key workload.Key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.known, key)
 }

@@ -13,20 +13,32 @@ import (
 // fresher, so a verdict holds for the life of the workload; what is lost at a restart is judged again.
 type judged struct {
 	mu    sync.Mutex
-	fresh map[types.UID]freshness.Changes
+	fresh map[workload.Key]freshWorkload
 }
 
-func newJudged() *judged { return &judged{fresh: map[types.UID]freshness.Changes{}} }
+type freshWorkload struct {
+	uid     types.UID
+	carries freshness.Changes
+}
+
+func newJudged() *judged { return &judged{fresh: map[workload.Key]freshWorkload{}} }
 
 // covers tells whether the workload was found to carry all the changes.
 func (j *judged) covers(w *workload.Workload, changes freshness.Changes) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return len(changes.Without(j.fresh[w.UID()])) == 0
+	known := j.fresh[w.Key]
+	return known.uid == w.UID() && len(changes.Without(known.carries)) == 0
 }
 
 func (j *judged) remember(w *workload.Workload, changes freshness.Changes) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.fresh[w.UID()] = changes
+	j.fresh[w.Key] = freshWorkload{uid: w.UID(), carries: changes}
+}
+
+func (j *judged) forget(key workload.Key) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.fresh, key)
 }

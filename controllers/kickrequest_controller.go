@@ -58,6 +58,8 @@ func (r *kickRequestReconciler) reconcile(ctx context.Context, key workload.Key)
 		return ctrl.Result{}, err
 	}
 	if target == nil {
+		r.revisions.forget(key)
+		r.judged.forget(key)
 		return ctrl.Result{}, nil // The request goes with its owner.
 	}
 	present, err := r.requests.get(ctx, key)
@@ -178,7 +180,7 @@ func (r *kickRequestReconciler) stamp(
 
 // refused tells an answer that trying again at once will not change: a missing right, an admission policy.
 func refused(err error) bool {
-	return errors.Is(err, workload.ErrDropped) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) ||
+	return errors.Is(err, workload.ErrDropped) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
 		apierrors.IsMethodNotSupported(err)
 }
 

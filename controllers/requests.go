@@ -120,6 +120,16 @@ func (r *requests) forget(name types.NamespacedName) {
 	delete(r.written, name)
 }
 
+// gone drops what was remembered of a request that was deleted, but not of its successor.
+func (r *requests) gone(object *v1alpha1.KickRequest) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	name := client.ObjectKeyFromObject(object)
+	if written := r.written[name]; written != nil && written.UID == object.UID {
+		delete(r.written, name)
+	}
+}
+
 // lostRace tells an error that only says that somebody else was quicker: the work is to be done again, on fresh
 // objects.
 func lostRace(err error) bool {

@@ -50,26 +50,32 @@ func (s *scopes) of(ctx context.Context, w *workload.Workload) (policy.Scope, er
 	return policy.ScopeOf(policies, w.Labels()), nil
 }
 
-// changes returns the recorded change times of the sources in the scope of a workload.
-func (s *scopes) changes(ctx context.Context, w *workload.Workload, scope policy.Scope) (freshness.Changes, error) {
-	changes := freshness.Changes{}
+// changes returns the recorded change times of the sources in the scope of a workload, and whether there are sources
+// that have no record yet.
+func (s *scopes) changes(
+	ctx context.Context, w *workload.Workload, scope policy.Scope,
+) (changes freshness.Changes, unobserved bool, err error) {
+	changes = freshness.Changes{}
 	if !scope.Managed() {
-		return changes, nil
+		return changes, false, nil
 	}
 	for _, reference := range w.References() {
 		key := source.Key{Namespace: w.Key.Namespace, Source: reference.Source}
 		metadata, err := s.sources.Metadata(ctx, key)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if metadata == nil || !scope.AdmitsSource(labels.Set(metadata.Labels)) {
 			continue
 		}
-		if record := s.ledger.Get(key); record != nil {
-			changes[reference.Source] = record.ChangedAt
+		record := s.ledger.Get(key)
+		if record == nil {
+			unobserved = true
+			continue
 		}
+		changes[reference.Source] = record.ChangedAt
 	}
-	return changes, nil
+	return changes, unobserved, nil
 }
 
 // consumers returns the managed workloads that consume a source, whatever the labels of the source.

@@ -121,13 +121,23 @@ func workloadItself() handles[workload.Key] {
 // workloadOfRequest decides when a request appears, goes, or is edited by its users. KICK's own writes of its status
 // wake nobody.
 func (s *shell) workloadOfRequest() handles[workload.Key] {
-	return onChange(func(_ context.Context, object client.Object) []workload.Key {
+	decide := onChange(func(_ context.Context, object client.Object) []workload.Key {
 		present, ok := object.(*v1alpha1.KickRequest)
 		if !ok {
 			return nil
 		}
 		return []workload.Key{keyOfRequest(present)}
 	}, respecified)
+	return handler.TypedFuncs[client.Object, workload.Key]{
+		CreateFunc: decide.Create,
+		UpdateFunc: decide.Update,
+		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[client.Object], q queue[workload.Key]) {
+			if deleted, ok := e.Object.(*v1alpha1.KickRequest); ok {
+				s.requests.gone(deleted)
+			}
+			decide.Delete(ctx, e, q)
+		},
+	}
 }
 
 // workloadsOfPolicy decides anew about all workloads in the namespace of a policy that changes.

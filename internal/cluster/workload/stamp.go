@@ -49,14 +49,19 @@ func (c *Client) Stamp(ctx context.Context, judged *Workload, value string) erro
 		if err == nil {
 			return checkStored(object, value)
 		}
+		refusal := fmt.Errorf("stamp workload %s: %w", judged.Key, err)
 		if !apierrors.IsInvalid(err) {
-			return fmt.Errorf("stamp workload %s: %w", judged.Key, err)
+			return refusal
 		}
+		tried := current.Generation()
 		if current, err = c.Read(ctx, judged.Key); err != nil {
 			return err
 		}
 		if !sameForStamp(judged, current) {
 			return ErrMoved
+		}
+		if current.Generation() == tried {
+			return refusal // The preconditions hold: it is an admission policy that finds the change invalid.
 		}
 	}
 	return ErrMoved

@@ -172,6 +172,9 @@ func (m *machine) advance() Step {
 	if !m.facts.Scope.Managed() {
 		return m.end(v1alpha1.PhaseNoLongerRequired, v1alpha1.ReasonNotManaged, "no policy selects the workload any more")
 	}
+	if len(m.facts.Changes) == 0 && m.facts.Unobserved {
+		return m.wait(v1alpha1.PhasePending, v1alpha1.ReasonProgressing, "the sources are being read")
+	}
 	if len(m.facts.Changes) == 0 {
 		return m.end(v1alpha1.PhaseNoLongerRequired, v1alpha1.ReasonNotManaged,
 			"the workload consumes no source that a policy covers")

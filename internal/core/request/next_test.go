@@ -259,6 +259,9 @@ func TestWaiting(t *testing.T) {
 		"no policy selects the workload": {
 			func(w *world) { w.facts.Scope = policy.Scope{} }, "NoLongerRequired/NotManaged",
 		},
+		"the sources are not observed yet": {
+			func(w *world) { w.facts.Changes, w.facts.Unobserved = nil, true }, "Pending/Progressing",
+		},
 		"no source is in scope": {
 			func(w *world) { w.facts.Changes = nil }, "NoLongerRequired/NotManaged",
 		},

@@ -32,9 +32,9 @@ type Facts struct {
 	References []deps.Reference
 	// Changes are the recorded change times of the sources in scope.
 	Changes freshness.Changes
+	// Unobserved is true while a source in scope exists that has no record yet.
+	Unobserved bool
 
-	// Generation of the workload.
-	Generation int64
 	// Stamp is the restartedAt annotation on the Pod template, whoever wrote it.
 	Stamp string
 	// Live is true when the workload was read from the API server for this decision, and not from a cache.
