@@ -71,7 +71,7 @@ verify: ## Prove that generated files and the go.mod files are up to date
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Lint the main module and the test modules
-	failed=0; \
+	@failed=0; \
 	$(GOLANGCI_LINT) run ./... || failed=1; \
 	for module in $(TEST_MODULES); do \
 	  echo "--- $$module"; \
