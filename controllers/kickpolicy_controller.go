@@ -44,7 +44,7 @@ func (r *kickPolicyReconciler) Reconcile(ctx context.Context, name types.Namespa
 	}
 	parsed, faults := policy.Parse(present)
 	status := *present.Status.DeepCopy()
-	r.conditions(&status, present, faults)
+	r.conditions(&status, present, parsed, faults)
 	result, err := r.count(ctx, &status, present, parsed)
 	if err != nil || equality.Semantic.DeepEqual(status, present.Status) {
 		return result, err
@@ -63,7 +63,7 @@ func (r *kickPolicyReconciler) Reconcile(ctx context.Context, name types.Namespa
 
 // conditions derives the trio from the faults and the spec.
 func (r *kickPolicyReconciler) conditions(
-	status *v1alpha1.KickPolicyStatus, present *v1alpha1.KickPolicy, faults field.ErrorList,
+	status *v1alpha1.KickPolicyStatus, present *v1alpha1.KickPolicy, parsed policy.Policy, faults field.ErrorList,
 ) {
 	ready, stalled := metav1.ConditionTrue, metav1.ConditionFalse
 	reason, message := v1alpha1.ReasonSucceeded, "the policy is in force"
@@ -74,6 +74,9 @@ func (r *kickPolicyReconciler) conditions(
 	case len(faults) > 0:
 		ready, stalled = metav1.ConditionFalse, metav1.ConditionTrue
 		reason, message = v1alpha1.ReasonSelectorInvalid, faults.ToAggregate().Error()
+		if parsed.SelectorsValid {
+			reason = v1alpha1.ReasonScheduleInvalid
+		}
 	case present.Spec.Suspend:
 		reason, message = v1alpha1.ReasonSuspended, "changes are observed, restarts wait until spec.suspend is false"
 	}

@@ -30,6 +30,9 @@ const (
 	ReasonSuspended = "Suspended"
 	// ReasonSelectorInvalid: a selector does not parse, so the policy selects nothing.
 	ReasonSelectorInvalid = "SelectorInvalid"
+	// ReasonScheduleInvalid: a window does not parse, so the policy is closed. On a request (WaitingForGate): a policy of
+	// its workload is.
+	ReasonScheduleInvalid = "ScheduleInvalid"
 	// ReasonReservedNamespace: the policy lives in KICK's own namespace, which is never managed.
 	ReasonReservedNamespace = "ReservedNamespace"
 )
@@ -38,6 +41,12 @@ const (
 const (
 	// ReasonPolicySuspended (WaitingForGate): every policy that selects the workload is suspended.
 	ReasonPolicySuspended = "PolicySuspended"
+	// ReasonOutsideSchedule (WaitingForGate): the windows of a policy are closed; status.gate tells when they open.
+	ReasonOutsideSchedule = "OutsideSchedule"
+	// ReasonNeverOpens (WaitingForGate): the windows of the policies do not open within 366 days.
+	ReasonNeverOpens = "NeverOpens"
+	// ReasonQuietPeriod (WaitingForGate): changes are still coming in and are collected.
+	ReasonQuietPeriod = "QuietPeriod"
 
 	// ReasonRolloutInProgress (WaitingForRollout): a rollout KICK did not start has to end first.
 	ReasonRolloutInProgress = "RolloutInProgress"

@@ -17,6 +17,107 @@ type KickPolicySpec struct {
 	//
 	// +required
 	Discovery Discovery `json:"discovery"`
+
+	// schedule says when restarts may run. Without windows they may run at any time.
+	//
+	// +optional
+	Schedule Schedule `json:"schedule,omitzero"`
+
+	// restart says how gently restarts are made.
+	//
+	// +optional
+	// +kubebuilder:default={}
+	Restart Restart `json:"restart,omitzero"`
+}
+
+// Restart says how gently restarts are made.
+type Restart struct {
+	// quietPeriod is how long no change may have come before a workload is restarted, so that changes that belong
+	// together lead to one restart. 0s acts at once.
+	//
+	// Example: 30s
+	//
+	// +optional
+	// +kubebuilder:default="5s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(h|m|s))+$`
+	QuietPeriod *metav1.Duration `json:"quietPeriod,omitempty"`
+
+	// maxQuiet bounds the wait for quiet, counted from the first change.
+	//
+	// Example: 5m
+	//
+	// +optional
+	// +kubebuilder:default="60s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(h|m|s))+$`
+	MaxQuiet *metav1.Duration `json:"maxQuiet,omitempty"`
+}
+
+// Schedule is a set of time windows.
+type Schedule struct {
+	// windows permit or forbid restarts while they are active. As soon as one Allow window is listed, restarts may run
+	// only while an Allow window is active; with Deny windows alone they may run at any other time. A Deny window
+	// always wins.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Windows []Window `json:"windows,omitempty"`
+}
+
+// WindowKind says what a window does while it is active.
+//
+// +kubebuilder:validation:Enum=Allow;Deny
+type WindowKind string
+
+// The kinds of windows.
+const (
+	// WindowAllow permits restarts.
+	WindowAllow WindowKind = "Allow"
+	// WindowDeny forbids restarts.
+	WindowDeny WindowKind = "Deny"
+)
+
+// Window is a recurring span of time.
+type Window struct {
+	// kind says whether the window permits restarts (Allow) or forbids them (Deny).
+	//
+	// +required
+	Kind WindowKind `json:"kind"`
+
+	// cron says when the window begins, in the five fields of cron: minute, hour, day of month, month, day of week. If
+	// both days are restricted, either may match. Days of the week are 0 (Sunday) to 6.
+	//
+	// Example: 0 2 * * 1-5
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Cron string `json:"cron"`
+
+	// duration is how long the window lasts, in elapsed time, with the units h, m and s. It may be longer than a day.
+	//
+	// Example: 2h30m
+	//
+	// +required
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(h|m|s))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be positive, such as 2h"
+	Duration string `json:"duration"`
+
+	// timeZone is the IANA time zone on whose clocks cron is read. The default is UTC, whatever zone KICK runs in. A
+	// start that is skipped when clocks go forward happens when the skipped time ends; one that is repeated when they
+	// go back happens twice.
+	//
+	// Example: Europe/Berlin
+	//
+	// +optional
+	// +kubebuilder:default=UTC
+	// +kubebuilder:validation:MaxLength=64
+	TimeZone string `json:"timeZone,omitempty"`
 }
 
 // Discovery selects workloads and sources by their labels, within the policy's namespace.

@@ -127,6 +127,25 @@ type Rollout struct {
 	Attempts int32 `json:"attempts,omitempty"`
 }
 
+// Gate is what holds a restart back.
+type Gate struct {
+	// reason is the first check that blocks, also shown by the conditions.
+	//
+	// +required
+	Reason string `json:"reason"`
+
+	// message says in words what is waited for.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// requeueAt is the next instant at which the schedules of all policies are open, RFC 3339 in the time zone of the
+	// window that decides it. Absent when the gate does not wait for an instant.
+	//
+	// +optional
+	RequeueAt string `json:"requeueAt,omitempty"`
+}
+
 // KickRequestStatus is where the request stands.
 type KickRequestStatus struct {
 	// observedGeneration is the generation of the spec that this status describes.
@@ -159,6 +178,11 @@ type KickRequestStatus struct {
 	// +optional
 	CausesOmitted int32 `json:"causesOmitted,omitempty"`
 
+	// gate says what holds the restart back, while the phase is WaitingForGate.
+	//
+	// +optional
+	Gate *Gate `json:"gate,omitempty"`
+
 	// currentRollout is the rollout the request is driving while its phase is Executing, and afterwards the last
 	// one it drove.
 	//
@@ -189,6 +213,7 @@ type KickRequestStatus struct {
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Changed",type=date,JSONPath=`.status.latestObservedDependencyChange`
+// +kubebuilder:printcolumn:name="Opens",type=string,JSONPath=`.status.gate.requeueAt`
 // +kubebuilder:printcolumn:name="Cause Kind",type=string,JSONPath=`.status.causes[0].kind`,priority=1
 // +kubebuilder:printcolumn:name="Cause",type=string,JSONPath=`.status.causes[0].name`,priority=1
 // +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.currentRollout.revision`,priority=1

@@ -7,8 +7,10 @@
 //	fingerprint  the keyed digest of a source's content             φ(s)
 //	observation  what one sight of a source means, and its date     Ω, obs, β, θ
 //	policy       which workloads and sources the policies cover     D(w), managed
+//	schedule     time windows                                       open(t)
 //	rollout      how far a workload's rollout is                    complete(w), bounds on σ(w)
 //	freshness    whether running Pods provably carry a change       Λ(w), σ(w), stale(w)
+//	gate         may a restart run now                              G(w, t)
 //	request      the state machine of a KickRequest                 Φ, δ, ensure, μ
 //
 // docs/model.md explains the model and maps every symbol to its package and test.

@@ -162,9 +162,12 @@ func barrier(ctx context.Context, namespace string) {
 	if len(policies.Items) == 0 {
 		create(ctx, &v1alpha1.KickPolicy{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-			Spec: v1alpha1.KickPolicySpec{Discovery: v1alpha1.Discovery{
-				WorkloadSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
-			}},
+			Spec: v1alpha1.KickPolicySpec{
+				Restart: v1alpha1.Restart{QuietPeriod: &metav1.Duration{}},
+				Discovery: v1alpha1.Discovery{
+					WorkloadSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
+				},
+			},
 		})
 	}
 	reached(ctx, v1alpha1.PhaseNoLongerRequired, canary)

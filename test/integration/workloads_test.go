@@ -153,9 +153,12 @@ func configMap(namespace, name, value string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metadata(namespace, name), Data: map[string]string{"key": value}}
 }
 
-// everything is a policy that manages every workload of a namespace.
+// everything is a policy that manages every workload of a namespace and acts at once.
 func everything(namespace string) *v1alpha1.KickPolicy {
-	return &v1alpha1.KickPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "everything"}}
+	return &v1alpha1.KickPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "everything"},
+		Spec:       v1alpha1.KickPolicySpec{Restart: v1alpha1.Restart{QuietPeriod: &metav1.Duration{}}},
+	}
 }
 
 // templateOf is the Pod template of a workload.

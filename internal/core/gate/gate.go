@@ -5,6 +5,7 @@ package gate
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
 	"github.com/kick-dev/kick/internal/core/policy"
@@ -13,6 +14,11 @@ import (
 // Input is what the checks look at.
 type Input struct {
 	Scope policy.Scope
+	Now   time.Time
+	// Latest is the time of the latest change that the restart is about, zero if it is decided already.
+	Latest time.Time
+	// Since is when the restart was first asked for.
+	Since time.Time
 }
 
 // Block says why a restart may not run now.
@@ -20,6 +26,10 @@ type Block struct {
 	Phase   v1alpha1.Phase
 	Reason  string
 	Message string
+	// OpensAt is when the gate opens, RFC 3339 in the time zone of the window that decides it; empty if not known.
+	OpensAt string
+	// RecheckAt is when to ask again if nothing happens before; zero for no need.
+	RecheckAt time.Time
 }
 
 // check is one link of the chain: it returns nil to allow.
@@ -27,6 +37,8 @@ type check func(Input) *Block
 
 var chain = []check{
 	suspended,
+	outsideSchedule,
+	quiet,
 }
 
 // Evaluate asks the chain. It returns nil when the restart may run.

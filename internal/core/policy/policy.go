@@ -5,6 +5,7 @@ package policy
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -12,19 +13,29 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
+	"github.com/kick-dev/kick/internal/core/schedule"
 )
 
 // Policy is a KickPolicy with its selectors parsed.
 type Policy struct {
 	Name      string
 	Suspended bool
+	// Schedule says when restarts may run. One that does not parse is closed.
+	Schedule schedule.Schedule
+	// Quiet is how long no change may have come before a restart, MaxQuiet the longest wait for that.
+	Quiet, MaxQuiet time.Duration
+	// SelectorsValid is false for a policy whose selectors do not parse: it selects nothing.
+	SelectorsValid bool
 
 	workloads    labels.Selector
 	dependencies labels.Selector
 }
 
-// Parse checks the spec of a policy and parses it. All faults are returned at once, with the path of each field.
-// A policy with faults selects nothing.
+// IgnoreLabel on a source, with the value "true", keeps its changes from counting, whatever the policies say.
+const IgnoreLabel = "kick.dev/ignore"
+
+// Parse checks the spec of a policy and parses it. All faults are returned at once, with the path of each field. A fault
+// in a selector makes the policy select nothing, one in the schedule keeps it closed.
 func Parse(policy *v1alpha1.KickPolicy) (Policy, field.ErrorList) {
 	parsed := Policy{
 		Name:         policy.Name,
@@ -32,6 +43,9 @@ func Parse(policy *v1alpha1.KickPolicy) (Policy, field.ErrorList) {
 		workloads:    labels.Nothing(),
 		dependencies: labels.Nothing(),
 	}
+	windows, scheduleFaults := schedule.Parse(policy.Spec.Schedule.Windows, field.NewPath("spec", "schedule", "windows"))
+	parsed.Schedule = windows
+	parsed.Quiet, parsed.MaxQuiet = length(policy.Spec.Restart.QuietPeriod), length(policy.Spec.Restart.MaxQuiet)
 	discovery := &policy.Spec.Discovery
 	path := field.NewPath("spec", "discovery")
 	workloads, faults := parseSelector(&discovery.WorkloadSelector, path.Child("workloadSelector"))
@@ -41,11 +55,19 @@ func Parse(policy *v1alpha1.KickPolicy) (Policy, field.ErrorList) {
 		dependencies, more = parseSelector(discovery.DependencySelector, path.Child("dependencySelector"))
 		faults = append(faults, more...)
 	}
-	if len(faults) > 0 {
-		return parsed, faults
+	if len(faults) == 0 {
+		parsed.SelectorsValid = true
+		parsed.workloads, parsed.dependencies = workloads, dependencies
 	}
-	parsed.workloads, parsed.dependencies = workloads, dependencies
-	return parsed, nil
+	return parsed, append(faults, scheduleFaults...)
+}
+
+// length reads a duration that the API server defaults; absent means none.
+func length(duration *metav1.Duration) time.Duration {
+	if duration == nil {
+		return 0
+	}
+	return duration.Duration
 }
 
 func parseSelector(selector *metav1.LabelSelector, path *field.Path) (labels.Selector, field.ErrorList) {
@@ -64,7 +86,9 @@ func parseSelector(selector *metav1.LabelSelector, path *field.Path) (labels.Sel
 func (p Policy) SelectsWorkload(workload labels.Labels) bool { return p.workloads.Matches(workload) }
 
 // AdmitsSource tells whether changes of a source with these labels count for the policy.
-func (p Policy) AdmitsSource(source labels.Labels) bool { return p.dependencies.Matches(source) }
+func (p Policy) AdmitsSource(source labels.Labels) bool {
+	return source.Get(IgnoreLabel) != "true" && p.dependencies.Matches(source)
+}
 
 // Scope is what the policies say together about one workload.
 type Scope struct {
@@ -102,6 +126,14 @@ func (s Scope) Suspended() bool { return s.Managed() && s.Policies[0].Suspended 
 // AdmitsSource tells whether a source with these labels is in D(w): the union over the policies in scope.
 func (s Scope) AdmitsSource(source labels.Labels) bool {
 	return slices.ContainsFunc(s.Policies, func(p Policy) bool { return p.AdmitsSource(source) })
+}
+
+// Quiet is the longest quiet period of the policies in scope, with the longest wait for it.
+func (s Scope) Quiet() (quiet, most time.Duration) {
+	for _, policy := range s.Policies {
+		quiet, most = max(quiet, policy.Quiet), max(most, policy.MaxQuiet)
+	}
+	return quiet, most
 }
 
 // Names of the policies in scope.

@@ -59,6 +59,8 @@ func TestParseNamesTheFieldOfEveryFault(t *testing.T) {
 	cases := map[string]struct {
 		policy *v1alpha1.KickPolicy
 		paths  []string
+		// selected: a fault in the schedule does not touch what the policy selects.
+		selected bool
 	}{
 		"an unknown operator": {
 			policy: policyOf("p", requirement("app", "Foo", "x")),
@@ -79,6 +81,16 @@ func TestParseNamesTheFieldOfEveryFault(t *testing.T) {
 		"an invalid key": {
 			policy: policyOf("p", selecting(map[string]string{"a b": "x"})),
 			paths:  []string{"spec.discovery.workloadSelector.matchLabels"},
+		},
+		"a fault in the schedule": {
+			policy: policyOf("p", metav1.LabelSelector{}, func(p *v1alpha1.KickPolicy) {
+				p.Spec.Schedule.Windows = []v1alpha1.Window{
+					{Kind: v1alpha1.WindowAllow, Cron: "0 2 * * *", Duration: "1h"},
+					{Kind: v1alpha1.WindowDeny, Cron: "@daily", Duration: "1h"},
+				}
+			}),
+			paths:    []string{"spec.schedule.windows[1].cron"},
+			selected: true,
 		},
 		"faults in both selectors": {
 			policy: policyOf("p", requirement("app", "Foo", "x"), only(map[string]string{"tier": "a b"})),
@@ -103,8 +115,11 @@ func TestParseNamesTheFieldOfEveryFault(t *testing.T) {
 			if len(paths) != len(tc.paths) {
 				t.Fatalf("faults at %v, want %v", paths, tc.paths)
 			}
-			if parsed.SelectsWorkload(labels.Set{"app": "x"}) || parsed.AdmitsSource(labels.Set{}) {
-				t.Error("a policy with faults selects something")
+			if parsed.SelectsWorkload(labels.Set{"app": "x"}) != tc.selected || parsed.AdmitsSource(labels.Set{}) != tc.selected {
+				t.Errorf("the policy selects workloads and sources: want %v", tc.selected)
+			}
+			if parsed.SelectorsValid != tc.selected {
+				t.Errorf("selectors valid: %v", parsed.SelectorsValid)
 			}
 		})
 	}
@@ -157,6 +172,9 @@ func TestScopeAdmitsTheUnionOfSources(t *testing.T) {
 		policyOf("a", everything, only(map[string]string{"tier": "db"})),
 		policyOf("b", everything, only(map[string]string{"tier": "cache"})),
 	), nil)
+	if scope.AdmitsSource(labels.Set{"tier": "db", policy.IgnoreLabel: "true"}) {
+		t.Error("a source that is to be ignored is admitted (C019)")
+	}
 	for tier, want := range map[string]bool{"db": true, "cache": true, "web": false} {
 		if got := scope.AdmitsSource(labels.Set{"tier": tier}); got != want {
 			t.Errorf("tier %s admitted: %v, want %v", tier, got, want)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
@@ -17,6 +18,9 @@ const maxAttempts = 3
 
 // removalPause is the pause before a removed stamp is issued again for the first time; it triples each time.
 const removalPause = 10 * time.Second
+
+// clockGlance is the longest sleep while an instant is waited for.
+const clockGlance = time.Minute
 
 // machine carries one decision from the stored status to the next.
 type machine struct {
@@ -182,8 +186,8 @@ func (m *machine) advance() Step {
 	if open := Uncovered(&m.status, m.facts.Changes); len(open) > 0 && m.status.Phase != v1alpha1.PhaseExecuting {
 		m.setCauses(open)
 	}
-	if block := gate.Evaluate(gate.Input{Scope: m.facts.Scope}); block != nil {
-		return m.wait(block.Phase, block.Reason, block.Message)
+	if block := m.blocked(); block != nil {
+		return m.waitForGate(block)
 	}
 	rollout := m.facts.Evidence.Rollout
 	switch {
@@ -195,6 +199,37 @@ func (m *machine) advance() Step {
 	default:
 		return m.waitForRollout()
 	}
+}
+
+// blocked asks the gate.
+func (m *machine) blocked() *gate.Block {
+	return gate.Evaluate(gate.Input{
+		Scope:  m.facts.Scope,
+		Now:    m.now,
+		Latest: Uncovered(&m.status, m.facts.Changes).Latest(),
+		Since:  m.since(),
+	})
+}
+
+// since is when the request was opened: when Ready became False.
+func (m *machine) since() time.Time {
+	ready := meta.FindStatusCondition(m.status.Conditions, v1alpha1.ConditionReady)
+	if ready == nil || ready.Status == metav1.ConditionTrue {
+		return m.now
+	}
+	return ready.LastTransitionTime.Time
+}
+
+// waitForGate holds a restart back. The clock is looked at again after a while even if the gate opens much later, because
+// it may have been set.
+func (m *machine) waitForGate(block *gate.Block) Step {
+	step := m.wait(block.Phase, block.Reason, block.Message)
+	step.Status.Gate = &v1alpha1.Gate{Reason: block.Reason, Message: block.Message, RequeueAt: block.OpensAt}
+	step.RecheckAt = block.RecheckAt
+	if glance := m.now.Add(clockGlance); step.RecheckAt.After(glance) {
+		step.RecheckAt = glance
+	}
+	return step
 }
 
 // waitForRollout holds a change back while another rollout is in progress, as long as that may still complete.
@@ -243,8 +278,8 @@ func (m *machine) settle(fresh v1alpha1.Phase) Step {
 // restart decides a new stamp. The status is the fence: it is stored, with optimistic concurrency, before the stamp is
 // written.
 func (m *machine) restart(stale freshness.Changes) Step {
-	if block := gate.Evaluate(gate.Input{Scope: m.facts.Scope}); block != nil {
-		return m.wait(block.Phase, block.Reason, block.Message)
+	if block := m.blocked(); block != nil {
+		return m.waitForGate(block)
 	}
 	if !m.facts.Live {
 		return Step{Need: NeedLive}

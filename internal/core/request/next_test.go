@@ -52,10 +52,12 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) manage(suspended bool) {
-	parsed, _ := policy.Parse(&v1alpha1.KickPolicy{
-		ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: v1alpha1.KickPolicySpec{Suspend: suspended},
-	})
+func (w *world) manage(suspended bool, restart ...v1alpha1.Restart) {
+	spec := v1alpha1.KickPolicySpec{Suspend: suspended}
+	for _, r := range restart {
+		spec.Restart = r
+	}
+	parsed, _ := policy.Parse(&v1alpha1.KickPolicy{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: spec})
 	w.facts.Scope = policy.ScopeOf([]policy.Policy{parsed}, labels.Set{})
 }
 
@@ -282,6 +284,60 @@ func TestWaiting(t *testing.T) {
 			w.expect(tc.want)
 		})
 	}
+}
+
+func quietly() v1alpha1.Restart {
+	return v1alpha1.Restart{
+		QuietPeriod: &metav1.Duration{Duration: 5 * time.Second}, MaxQuiet: &metav1.Duration{Duration: time.Minute},
+	}
+}
+
+func TestChangesThatComeTogetherLeadToOneRestart(t *testing.T) {
+	w := newWorld(t)
+	w.manage(false, quietly())
+	cfg := deps.Source{Kind: v1alpha1.ConfigMap, Name: "cfg"}
+	w.facts.References = append(w.facts.References, deps.Reference{Source: cfg, Readers: []deps.Reader{{Container: "app"}}})
+	if step := w.decide(); !step.RecheckAt.Equal(at(65)) {
+		t.Errorf("recheck at %s, want %s", step.RecheckAt, at(65))
+	}
+	w.now = at(64)
+	w.facts.Changes[cfg] = at(63)
+	w.decide()
+	w.now = at(68)
+	w.kick()
+	if got := len(w.status.Causes); got != 2 {
+		t.Errorf("%d causes, want both", got)
+	}
+	w.pass(5)
+	w.complete()
+	w.decide()
+	w.expect("WaitingForGate/QuietPeriod", "WaitingForGate/QuietPeriod", "Executing/Stamping", "Succeeded/Succeeded")
+}
+
+func TestASourceThatNeverRestsIsRestartedForAllTheSame(t *testing.T) {
+	w := newWorld(t)
+	w.manage(false, quietly())
+	for w.now.Before(at(61 + 60)) {
+		w.facts.Changes[db] = w.now
+		if step := w.decide(); step.Stamp != "" {
+			t.Fatalf("stamped at %s", w.now)
+		}
+		w.pass(1)
+	}
+	w.facts.Changes[db] = w.now
+	w.kick()
+}
+
+func TestANativeRolloutDuringTheQuietPeriodIsEnough(t *testing.T) {
+	w := newWorld(t)
+	w.manage(false, quietly())
+	w.decide()
+	w.pass(2)
+	w.complete()
+	w.revision = rollout.Revision{Name: "web-2", CreatedAt: at(62)}
+	w.pass(5)
+	w.decide()
+	w.expect("WaitingForGate/QuietPeriod", "NoLongerRequired/AlreadyFresh")
 }
 
 func TestASuspendedPolicyDoesNotHideARolloutUnderWay(t *testing.T) {

@@ -71,6 +71,7 @@ func (m *machine) setCauses(changes freshness.Changes) {
 // record sets phase and conditions.
 func (m *machine) record(phase v1alpha1.Phase, reason, message string) {
 	m.status.Phase = phase
+	m.status.Gate = nil
 	m.status.ObservedGeneration = m.facts.RequestGeneration
 	if latest := m.facts.Changes.Latest(); !latest.IsZero() {
 		change := metav1.NewMicroTime(latest)
@@ -102,11 +103,18 @@ func trioOf(phase v1alpha1.Phase, reason string) trio {
 	switch {
 	case phase == v1alpha1.PhaseSucceeded || phase == v1alpha1.PhaseNoLongerRequired:
 		return good
-	case phase == v1alpha1.PhaseFailed || reason == v1alpha1.ReasonRestartDenied:
+	case phase == v1alpha1.PhaseFailed || needsPerson[reason]:
 		return stalled
 	default:
 		return progressing
 	}
+}
+
+// needsPerson holds the reasons to wait that do not go away by themselves.
+var needsPerson = map[string]bool{
+	v1alpha1.ReasonRestartDenied:   true,
+	v1alpha1.ReasonScheduleInvalid: true,
+	v1alpha1.ReasonNeverOpens:      true,
 }
 
 func restarted(phase v1alpha1.Phase) metav1.ConditionStatus {
