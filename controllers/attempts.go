@@ -39,10 +39,10 @@ func (a *attempts) setIssued(object *v1alpha1.KickRequest, stamp string) {
 	delete(a.denied, object.UID)
 }
 
-func (a *attempts) setDenied(object *v1alpha1.KickRequest, message string, now time.Time) {
+func (a *attempts) setDenied(object *v1alpha1.KickRequest, stamp, message string, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.denied[object.UID] = request.Denial{Message: message, Until: now.Add(denialPause)}
+	a.denied[object.UID] = request.Denial{Stamp: stamp, Message: message, Until: now.Add(denialPause)}
 }
 
 func (a *attempts) forget(object *v1alpha1.KickRequest) {

@@ -28,7 +28,7 @@ func (j *judged) covers(w *workload.Workload, changes freshness.Changes) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	known := j.fresh[w.Key]
-	return known.uid == w.UID() && len(changes.Without(known.carries)) == 0
+	return known.uid == w.UID() && len(changes.Without(freshness.Coverage{Changes: known.carries})) == 0
 }
 
 func (j *judged) remember(w *workload.Workload, changes freshness.Changes) {

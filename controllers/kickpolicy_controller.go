@@ -40,6 +40,7 @@ type kickPolicyReconciler struct {
 func (r *kickPolicyReconciler) Reconcile(ctx context.Context, name types.NamespacedName) (ctrl.Result, error) {
 	present := &v1alpha1.KickPolicy{}
 	if err := r.client.Get(ctx, name, present); err != nil {
+		r.samples.forget(name)
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	parsed, faults := policy.Parse(present)
@@ -150,6 +151,12 @@ func (s *samples) wait(name types.NamespacedName, now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.taken[name].Add(samplePeriod).Sub(now)
+}
+
+func (s *samples) forget(name types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.taken, name)
 }
 
 func (s *samples) take(name types.NamespacedName, now time.Time) {

@@ -137,7 +137,6 @@ func (r *kickRequestReconciler) apply(
 	ctx context.Context, present *v1alpha1.KickRequest, target *workload.Workload, step request.Step, now time.Time,
 ) (ctrl.Result, error) {
 	if step.Delete {
-		r.attempts.forget(present)
 		return ctrl.Result{}, r.requests.remove(ctx, present)
 	}
 	stored := present
@@ -170,7 +169,7 @@ func (r *kickRequestReconciler) stamp(
 		ctrl.LoggerFrom(ctx).Info("restarted the workload", "stamp", value)
 		return ctrl.Result{RequeueAfter: r.settings.RolloutDeadline}, nil
 	case refused(err):
-		r.attempts.setDenied(stored, err.Error(), r.clock.Now())
+		r.attempts.setDenied(stored, value, err.Error(), r.clock.Now())
 		r.metrics.Restarted(target.Key.Kind, report.OutcomeDenied)
 		return ctrl.Result{RequeueAfter: time.Millisecond}, nil
 	default:

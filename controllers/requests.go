@@ -62,8 +62,8 @@ func newer(a, b *v1alpha1.KickRequest) bool {
 	return err == nil && order > 0
 }
 
-// create makes the request of a workload. One that exists already is no error: the request is the same whoever makes
-// it.
+// create makes the request of a workload. One that exists already, made by another replica, is a lost race: it has to be
+// looked at first.
 func (r *requests) create(ctx context.Context, w *workload.Workload) error {
 	name := nameOf(w.Key)
 	created := &v1alpha1.KickRequest{

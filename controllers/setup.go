@@ -98,6 +98,7 @@ type shell struct {
 	events    *report.Events
 
 	coalescer *coalescer
+	attempts  *attempts
 
 	wakeSource  *waker[source.Key]
 	wakeRequest *waker[workload.Key]
@@ -120,6 +121,7 @@ func newShell(mgr ctrl.Manager, options Options) (*shell, error) {
 		wakeSource:  &waker[source.Key]{},
 		wakeRequest: &waker[workload.Key]{},
 	}
+	s.attempts = newAttempts()
 	s.ledger.Written = registered.LedgerWritten
 	s.flusher = newFlusher(s.ledger, clock.RealClock{})
 	s.scopes = &scopes{
@@ -203,7 +205,7 @@ func (s *shell) addKickRequestController(mgr ctrl.Manager) error {
 		events:    s.events,
 		metrics:   s.metrics,
 		revisions: newRevisions(),
-		attempts:  newAttempts(),
+		attempts:  s.attempts,
 		judged:    newJudged(),
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -67,7 +68,7 @@ func (r *sourceReconciler) Reconcile(ctx context.Context, key source.Key) (ctrl.
 	if err != nil || record == nil || !record.Pending {
 		return ctrl.Result{}, err
 	}
-	return ctrl.Result{}, r.deliver(ctx, key, *record, consumers)
+	return r.deliver(ctx, key, *record, consumers)
 }
 
 func admitting(consumers []consumer, source labels.Set) []consumer {
@@ -115,7 +116,7 @@ func current(record *observation.Record, under fingerprint.Key) bool {
 // pending until all have succeeded.
 func (r *sourceReconciler) deliver(
 	ctx context.Context, key source.Key, record observation.Record, consumers []consumer,
-) error {
+) (ctrl.Result, error) {
 	var (
 		group sync.WaitGroup
 		slots = make(chan struct{}, fanOut)
@@ -129,11 +130,16 @@ func (r *sourceReconciler) deliver(
 		})
 	}
 	group.Wait()
+	races := slices.ContainsFunc(fails, lostRace)
+	fails = slices.DeleteFunc(fails, lostRace) // Only those that say something are worth a line in the log.
 	if err := errors.Join(fails...); err != nil {
-		return fmt.Errorf("deliver the change of %s: %w", key, err)
+		return ctrl.Result{}, fmt.Errorf("deliver the change of %s: %w", key, err)
+	}
+	if races {
+		return ctrl.Result{RequeueAfter: raceDelay}, nil
 	}
 	record.Pending = false
 	r.ledger.Note(key, record)
 	r.flusher.schedule()
-	return nil
+	return ctrl.Result{}, nil
 }

@@ -134,6 +134,7 @@ func (s *shell) workloadOfRequest() handles[workload.Key] {
 		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[client.Object], q queue[workload.Key]) {
 			if deleted, ok := e.Object.(*v1alpha1.KickRequest); ok {
 				s.requests.gone(deleted)
+				s.attempts.forget(deleted)
 			}
 			decide.Delete(ctx, e, q)
 		},

@@ -112,14 +112,19 @@ type Rollout struct {
 	Issued bool `json:"issued,omitempty"`
 
 	// covers lists the change times the decision had seen: Pods of this rollout carry at least this content. The
-	// newest 64 are kept.
+	// newest 256 are kept.
 	//
 	// +optional
 	// +listType=map
 	// +listMapKey=kind
 	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:MaxItems=256
 	Covers []SourceChange `json:"covers,omitempty"`
+
+	// coversThrough covers, for the sources that covers has no room for, all changes up to this time.
+	//
+	// +optional
+	CoversThrough *metav1.MicroTime `json:"coversThrough,omitempty"`
 
 	// attempts counts how often the stamp was issued again because somebody removed it.
 	//

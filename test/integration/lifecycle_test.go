@@ -64,6 +64,8 @@ var _ = Describe("Adopting a running cluster", func() {
 		rolledOut(ctx, stale...)
 		nextSecond()
 		rewrite(ctx, staleSource, "2")
+		_, err := bed.Kubectl(ctx, "annotate", "secret", "fresh", "--namespace", namespace, "touched=yes")
+		Expect(err).NotTo(HaveOccurred())
 
 		create(ctx, everything(namespace))
 		reached(ctx, v1alpha1.PhaseNoLongerRequired, fresh...)

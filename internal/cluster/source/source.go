@@ -4,6 +4,7 @@ package source
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -69,15 +70,33 @@ func Slim(object any) (any, error) {
 }
 
 // LastWrite is λ: the latest of the creation of an object and the writes that the API server dates in its
-// managedFields, in whole seconds.
+// managedFields, in whole seconds. Entries of managers that own no content are left out: whoever only annotates a
+// source has not written what its consumers read.
 func LastWrite(object client.Object) time.Time {
 	latest := object.GetCreationTimestamp().Time
 	for _, entry := range object.GetManagedFields() {
-		if entry.Time != nil && entry.Time.After(latest) {
+		if entry.Time != nil && entry.Time.After(latest) && ownsContent(entry.FieldsV1) {
 			latest = entry.Time.Time
 		}
 	}
 	return latest
+}
+
+// ownsContent tells whether a set of fields holds any that counts as content. One that does not say is taken to.
+func ownsContent(fields *metav1.FieldsV1) bool {
+	if fields == nil {
+		return true
+	}
+	var owned map[string]json.RawMessage
+	if err := json.Unmarshal(fields.GetRawBytes(), &owned); err != nil {
+		return true
+	}
+	for _, name := range []string{"f:data", "f:binaryData", "f:type", "f:immutable"} {
+		if _, ok := owned[name]; ok {
+			return true
+		}
+	}
+	return false
 }
 
 // Reader reads sources.

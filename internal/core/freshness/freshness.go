@@ -30,12 +30,9 @@ func (c Changes) Latest() time.Time {
 	return latest
 }
 
-// Without returns the changes that are not in covered, or newer than there.
-func (c Changes) Without(covered Changes) Changes {
-	return c.filter(func(source deps.Source, at time.Time) bool {
-		carried, known := covered[source]
-		return !known || at.After(carried)
-	})
+// Without returns the changes that are not covered.
+func (c Changes) Without(coverage Coverage) Changes {
+	return c.filter(func(source deps.Source, at time.Time) bool { return !coverage.covers(source, at) })
 }
 
 // After returns the changes later than the bound.
@@ -65,6 +62,21 @@ func (c Changes) Newest() []deps.Source {
 	return sources
 }
 
+// Coverage is a set of changes that some Pods are known to carry, with all older changes of the same sources.
+type Coverage struct {
+	Changes Changes
+	// Through covers the sources that Changes had no room for: their changes up to this instant are carried. It is the
+	// zero time where nothing was left out.
+	Through time.Time
+}
+
+func (c Coverage) covers(source deps.Source, at time.Time) bool {
+	if carried, listed := c.Changes[source]; listed {
+		return !at.After(carried)
+	}
+	return !c.Through.IsZero() && !at.After(c.Through)
+}
+
 // Evidence is what is known of a workload's Pods. Revision and Pods cost reads, so they may be missing at first; the
 // verdict says when they are needed.
 type Evidence struct {
@@ -74,7 +86,9 @@ type Evidence struct {
 	Rollout rollout.State
 	// Carried are the changes that the present template's stamp is known to cover. It is set only when KICK issued the
 	// stamp that the template carries: any other stamp proves nothing.
-	Carried Changes
+	Carried Coverage
+	// Stamp is the restartedAt annotation on the present template, whoever wrote it.
+	Stamp string
 	// Revision is the revision of the present template, nil when not found.
 	Revision *rollout.Revision
 	// RevisionRead is true once Revision has been looked up.
@@ -115,7 +129,7 @@ func Judge(references []deps.Reference, changes Changes, evidence Evidence) Verd
 			return Verdict{Outcome: NeedsRevision}
 		}
 		if evidence.Revision != nil {
-			open = open.After(evidence.Revision.CreatedAt)
+			open = open.After(evidence.revisionBound())
 		}
 	}
 	if len(open) == 0 {
@@ -144,12 +158,24 @@ func JudgeTemplate(changes Changes, evidence Evidence) Verdict {
 		return Verdict{Outcome: NeedsRevision}
 	}
 	if evidence.Revision != nil {
-		open = open.After(evidence.Revision.CreatedAt)
+		open = open.After(evidence.revisionBound())
 	}
 	if len(open) == 0 {
 		return Verdict{Outcome: Fresh}
 	}
 	return Verdict{Outcome: Stale, Stale: open}
+}
+
+// revisionBound is when the present revision came to be. The API server dates it in whole seconds; a stamp that lies
+// within that second was on the template before the revision was made, and tells it more exactly. That is also why the
+// word of a stamp whose author is not known can be taken here: it cannot gain a second by it.
+func (e Evidence) revisionBound() time.Time {
+	created := e.Revision.CreatedAt
+	stamp, err := time.Parse(time.RFC3339Nano, e.Stamp)
+	if err == nil && stamp.After(created) && stamp.Before(created.Add(time.Second)) {
+		return stamp
+	}
+	return created
 }
 
 func readersOf(references []deps.Reference, source deps.Source) []deps.Reader {

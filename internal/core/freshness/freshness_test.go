@@ -63,7 +63,7 @@ func pods(p ...freshness.Pod) func(*freshness.Evidence) {
 func TestJudge(t *testing.T) {
 	unread := func(e *freshness.Evidence) { e.RevisionRead, e.Revision, e.PodsRead = false, nil, false }
 	carried := func(source deps.Source, seconds float64) func(*freshness.Evidence) {
-		return func(e *freshness.Evidence) { e.Carried = freshness.Changes{source: at(seconds)} }
+		return func(e *freshness.Evidence) { e.Carried.Changes = freshness.Changes{source: at(seconds)} }
 	}
 	cases := map[string]struct {
 		changes  freshness.Changes
@@ -80,6 +80,32 @@ func TestJudge(t *testing.T) {
 		"covered by KICK's own stamp, whatever the clocks say": {
 			changes: freshness.Changes{db: at(500)}, evidence: evidence(unread, carried(db, 500)),
 			want: freshness.Verdict{Outcome: freshness.Fresh},
+		},
+		"covered without being listed, because the list was cut": {
+			changes:  freshness.Changes{db: at(400), cfg: at(300)},
+			evidence: evidence(unread, carried(cfg, 500), func(e *freshness.Evidence) { e.Carried.Through = at(400) }),
+			want:     freshness.Verdict{Outcome: freshness.Fresh},
+		},
+		"in the second of the revision, before the stamp that made it": {
+			changes: freshness.Changes{db: at(10.3)},
+			evidence: evidence(func(e *freshness.Evidence) {
+				e.PodsRead, e.Stamp = false, at(10.4).Format(time.RFC3339Nano)
+			}),
+			want: freshness.Verdict{Outcome: freshness.Fresh},
+		},
+		"in the second of the revision, after the stamp that made it": {
+			changes: freshness.Changes{db: at(10.5)},
+			evidence: evidence(func(e *freshness.Evidence) {
+				e.PodsRead, e.Stamp = false, at(10.4).Format(time.RFC3339Nano)
+			}),
+			want: freshness.Verdict{Outcome: freshness.NeedsPods},
+		},
+		"a stamp from the future does not make the revision younger": {
+			changes: freshness.Changes{db: at(12)},
+			evidence: evidence(func(e *freshness.Evidence) {
+				e.PodsRead, e.Stamp = false, "2100-01-01T00:00:00Z"
+			}),
+			want: freshness.Verdict{Outcome: freshness.NeedsPods},
 		},
 		"newer than what the stamp covers": {
 			changes:  freshness.Changes{db: at(500.000001)},

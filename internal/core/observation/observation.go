@@ -98,9 +98,11 @@ func baseline(sight Sight) Record {
 func rebase(record Record, sight Sight) Record {
 	next := baseline(sight)
 	next.Pending = record.Pending || sight.LastWrite.After(record.LastWrite)
+	next.ChangedAt = later(next.ChangedAt, record.ChangedAt)
 	if !sight.LastWrite.After(record.LastWrite) {
 		next.ChangedAt = record.ChangedAt
 	}
+	next.LastWrite = later(next.LastWrite, record.LastWrite)
 	return next
 }
 

@@ -1,8 +1,6 @@
 package request
 
 import (
-	"time"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
@@ -12,32 +10,41 @@ import (
 
 // Bounds of the lists in a request's status; the CRD states them too.
 const (
-	maxCovers = 64
+	maxCovers = 256
 	maxCauses = 16
 )
 
 // Uncovered returns the changes that a request's last rollout does not cover: those for which a terminal request has
 // to be opened again.
 func Uncovered(status *v1alpha1.KickRequestStatus, changes freshness.Changes) freshness.Changes {
-	if status.CurrentRollout == nil {
-		return changes
-	}
-	covers := status.CurrentRollout.Covers
-	open := changes.Without(coveredBy(covers))
-	if len(covers) < maxCovers {
-		return open
-	}
-	// The list was cut: what it left out was older than all it holds.
-	return open.After(covers[len(covers)-1].ChangedAt.Add(-time.Microsecond))
+	return changes.Without(coverageOf(status.CurrentRollout))
 }
 
-// coveredBy reads a list of covered changes.
-func coveredBy(covers []v1alpha1.SourceChange) freshness.Changes {
-	changes := freshness.Changes{}
-	for _, change := range covers {
-		changes[deps.Source{Kind: change.Kind, Name: change.Name}] = change.ChangedAt.Time
+// coverageOf reads what a rollout covers.
+func coverageOf(rollout *v1alpha1.Rollout) freshness.Coverage {
+	coverage := freshness.Coverage{Changes: freshness.Changes{}}
+	if rollout == nil {
+		return coverage
 	}
-	return changes
+	for _, change := range rollout.Covers {
+		coverage.Changes[deps.Source{Kind: change.Kind, Name: change.Name}] = change.ChangedAt.Time
+	}
+	if rollout.CoversThrough != nil {
+		coverage.Through = rollout.CoversThrough.Time
+	}
+	return coverage
+}
+
+// cover records on a rollout the changes it covers: the newest by name, and what the list has no room for by the time of
+// the newest of them.
+func cover(rollout *v1alpha1.Rollout, changes freshness.Changes) {
+	var omitted int
+	rollout.Covers, omitted = newest(changes, maxCovers)
+	rollout.CoversThrough = nil
+	if omitted > 0 {
+		through := metav1.NewMicroTime(changes[changes.Newest()[maxCovers]])
+		rollout.CoversThrough = &through
+	}
 }
 
 // newest lists changes from the newest on, at most limit of them, and counts the rest.

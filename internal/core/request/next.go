@@ -71,17 +71,17 @@ func (m *machine) inFlight() bool {
 // stampRemoved tells whether a stamp that was seen on the template has gone.
 func (m *machine) stampRemoved() bool {
 	current := m.status.CurrentRollout
-	return m.status.Phase == v1alpha1.PhaseExecuting && current != nil &&
+	return m.status.Phase == v1alpha1.PhaseExecuting && current != nil && current.Stamp != "" &&
 		(current.Issued || current.Stamp == m.facts.Issued)
 }
 
 // carried are the changes that Pods with the present template provably carry, because KICK issued its stamp.
-func (m *machine) carried() freshness.Changes {
+func (m *machine) carried() freshness.Coverage {
 	current := m.status.CurrentRollout
 	if current == nil || current.Stamp == "" || current.Stamp != m.facts.Stamp {
-		return nil
+		return freshness.Coverage{}
 	}
-	return coveredBy(current.Covers)
+	return coverageOf(current)
 }
 
 // watch follows the rollout in flight to its end.
@@ -116,7 +116,7 @@ func (m *machine) watch() Step {
 // anyway, so a change during the wait needs no further stamp.
 func (m *machine) watchManual() Step {
 	evidence := m.facts.Evidence
-	evidence.Carried = nil // Pods with the older template are still running.
+	evidence.Carried = freshness.Coverage{} // Pods with the older template are still running.
 	switch freshness.Judge(m.facts.References, m.facts.Changes, evidence).Outcome {
 	case freshness.NeedsRevision:
 		return Step{Need: NeedRevision}
@@ -237,7 +237,8 @@ func (m *machine) waitForRollout() Step {
 	rollout := m.facts.Evidence.Rollout
 	waiting := m.wait(v1alpha1.PhaseWaitingForRollout, v1alpha1.ReasonRolloutInProgress, rollout.Message)
 	if !m.facts.Evidence.RevisionRead {
-		if !rollout.Failed && m.now.Before(m.facts.Evidence.CreatedAt.Add(m.settings.RolloutDeadline)) {
+		if deadline := m.facts.Evidence.CreatedAt.Add(m.settings.RolloutDeadline); !rollout.Failed && m.now.Before(deadline) {
+			waiting.RecheckAt = deadline
 			return waiting
 		}
 		return Step{Need: NeedRevision}
@@ -284,20 +285,12 @@ func (m *machine) restart(stale freshness.Changes) Step {
 	if !m.facts.Live {
 		return Step{Need: NeedLive}
 	}
-	if denial := m.facts.Denied; m.now.Before(denial.Until) {
-		step := m.wait(v1alpha1.PhaseExecuting, v1alpha1.ReasonRestartDenied, denial.Message)
-		step.RecheckAt = denial.Until
-		return step
+	due := &v1alpha1.Rollout{Stamp: m.newStamp(), StartedAt: metav1.NewMicroTime(m.now)}
+	cover(due, m.facts.Changes)
+	if m.decided(due) {
+		return m.retry()
 	}
-	covers, _ := newest(m.facts.Changes, maxCovers)
-	if m.decided(covers) {
-		return Step{Status: m.status, Stamp: m.status.CurrentRollout.Stamp}
-	}
-	m.status.CurrentRollout = &v1alpha1.Rollout{
-		Stamp:     m.newStamp(),
-		StartedAt: metav1.NewMicroTime(m.now),
-		Covers:    covers,
-	}
+	m.status.CurrentRollout = due
 	m.setCauses(stale)
 	step := m.wait(v1alpha1.PhaseExecuting, v1alpha1.ReasonStamping, "the restart is decided and being written to the Pod template")
 	step.Stamp = m.status.CurrentRollout.Stamp
@@ -306,10 +299,22 @@ func (m *machine) restart(stale freshness.Changes) Step {
 
 // decided tells whether the very restart that is due is on record already and was not issued: then its stamp is
 // written again, so that a repeated step cannot make two revisions.
-func (m *machine) decided(covers []v1alpha1.SourceChange) bool {
+func (m *machine) decided(due *v1alpha1.Rollout) bool {
 	current := m.status.CurrentRollout
 	return m.status.Phase == v1alpha1.PhaseExecuting && current != nil && current.Stamp != "" && !m.stampRemoved() &&
-		current.Stamp != m.facts.Stamp && equality.Semantic.DeepEqual(current.Covers, covers)
+		current.Stamp != m.facts.Stamp && equality.Semantic.DeepEqual(current.Covers, due.Covers) &&
+		equality.Semantic.DeepEqual(current.CoversThrough, due.CoversThrough)
+}
+
+// retry writes the decided stamp, unless the API server has just refused it.
+func (m *machine) retry() Step {
+	stamp := m.status.CurrentRollout.Stamp
+	if denial := m.facts.Denied; denial.Stamp == stamp && m.now.Before(denial.Until) {
+		step := m.wait(v1alpha1.PhaseExecuting, v1alpha1.ReasonRestartDenied, denial.Message)
+		step.RecheckAt = denial.Until
+		return step
+	}
+	return Step{Status: m.status, Stamp: stamp}
 }
 
 // newStamp is the present time, and never the value that the template carries: an equal one would roll nothing.

@@ -1,6 +1,7 @@
 package request_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -466,7 +467,7 @@ func TestAStampRemovedFromFreshPodsIsLeftAlone(t *testing.T) {
 func TestARefusedStampIsSaidAndTriedAgainSlowly(t *testing.T) {
 	w := newWorld(t)
 	first := w.decide()
-	w.facts.Denied = request.Denial{Message: "forbidden: no right to patch", Until: at(121)}
+	w.facts.Denied = request.Denial{Stamp: first.Stamp, Message: "forbidden: no right to patch", Until: at(121)}
 	step := w.decide()
 	if step.Stamp != "" || !step.RecheckAt.Equal(at(121)) {
 		t.Errorf("stamp %q, recheck at %s", step.Stamp, step.RecheckAt)
@@ -539,7 +540,7 @@ func TestWarranted(t *testing.T) {
 
 func TestStatusIsBounded(t *testing.T) {
 	w := newWorld(t)
-	for i := range 100 {
+	for i := range 300 {
 		name := strings.Repeat("n", 200) + string(rune('a'+i%26)) + strings.Repeat("x", i/26)
 		w.facts.Changes[deps.Source{Kind: v1alpha1.Secret, Name: name}] = at(60 + float64(i)/1000)
 		w.facts.References = append(w.facts.References, deps.Reference{
@@ -547,17 +548,66 @@ func TestStatusIsBounded(t *testing.T) {
 		})
 	}
 	w.kick()
-	if got := len(w.status.Causes); got != 16 || w.status.CausesOmitted != 85 {
-		t.Errorf("%d causes, %d omitted, want 16 and 85", got, w.status.CausesOmitted)
+	if got := len(w.status.Causes); got != 16 || w.status.CausesOmitted != 285 {
+		t.Errorf("%d causes, %d omitted, want 16 and 285", got, w.status.CausesOmitted)
 	}
-	if got := len(w.status.CurrentRollout.Covers); got != 64 {
-		t.Errorf("%d covers, want 64", got)
+	if got := len(w.status.CurrentRollout.Covers); got != 256 {
+		t.Errorf("%d covers, want 256", got)
 	}
 	w.pass(10)
 	w.complete()
 	w.decide()
 	w.decide()
 	w.expect("Executing/Stamping", "Succeeded/Succeeded", "Succeeded/Succeeded")
+}
+
+// A list that had to be cut covers what it has no room for: neither a StatefulSet whose partition keeps old Pods running
+// nor changes dated alike are restarted or opened again and again.
+func TestMoreSourcesThanTheListHoldsAreCovered(t *testing.T) {
+	w := newWorld(t)
+	for i := range 400 {
+		source := deps.Source{Kind: v1alpha1.ConfigMap, Name: fmt.Sprint("cfg-", i)}
+		w.facts.Changes[source] = at(60)
+		w.facts.References = append(w.facts.References, deps.Reference{Source: source, Readers: []deps.Reader{{Container: "app"}}})
+	}
+	w.facts.Evidence.Rollout.Partial = true
+	w.kick()
+	w.facts.Evidence.Rollout = rollout.State{Complete: true, Partial: true} // the Pod below the partition is still the old one
+	w.decide()
+	if open := request.Uncovered(&w.status, w.facts.Changes); len(open) > 0 {
+		t.Errorf("%d changes are not covered", len(open))
+	}
+	before := w.status.CompletedAt
+	w.pass(10)
+	w.decide()
+	if !w.status.CompletedAt.Equal(before) {
+		t.Error("the request was opened and ended again")
+	}
+	w.expect("Executing/Stamping", "Succeeded/Succeeded", "Succeeded/Succeeded")
+}
+
+func TestARolloutInProgressIsLookedAtAgainWhenItIsOverdue(t *testing.T) {
+	w := newWorld(t)
+	w.facts.Evidence.CreatedAt = at(50)
+	w.facts.Evidence.Rollout = rollout.State{Message: "stuck"}
+	if step := w.decide(); !step.RecheckAt.Equal(at(50 + 15*60)) {
+		t.Errorf("recheck at %s, want 15 minutes after the workload was created", step.RecheckAt)
+	}
+}
+
+func TestADenialIsForgottenWithTheRestartItWasAbout(t *testing.T) {
+	w := newWorld(t)
+	first := w.decide()
+	w.facts.Denied = request.Denial{Stamp: first.Stamp, Message: "forbidden", Until: at(121)}
+	w.decide()
+	w.complete() // somebody restarts by hand
+	w.startPods(70)
+	w.pass(10)
+	w.decide()
+	w.facts.Changes = freshness.Changes{db: w.now}
+	w.pass(1)
+	w.kick()
+	w.expect("Executing/Stamping", "Executing/RestartDenied", "NoLongerRequired/AlreadyFresh", "Executing/Stamping")
 }
 
 func TestConditionsAreAlwaysPresentAndOneOfTheTrioIsTrue(t *testing.T) {

@@ -51,6 +51,7 @@ type Facts struct {
 
 // Denial is a refusal that is not worth another try for a while.
 type Denial struct {
+	Stamp   string
 	Message string
 	Until   time.Time
 }
@@ -94,6 +95,7 @@ func Next(status v1alpha1.KickRequestStatus, facts Facts, settings Settings, now
 		now:      now,
 	}
 	machine.facts.Evidence.Carried = machine.carried()
+	machine.facts.Evidence.Stamp = facts.Stamp
 	return machine.run()
 }
 
@@ -103,6 +105,7 @@ func Warranted(facts Facts) (stale bool, need Need) {
 	if !facts.Scope.Managed() || !facts.Evidence.Rollout.Complete {
 		return false, NeedNothing
 	}
+	facts.Evidence.Stamp = facts.Stamp
 	verdict := freshness.Judge(facts.References, facts.Changes, facts.Evidence)
 	switch verdict.Outcome {
 	case freshness.NeedsRevision:

@@ -49,14 +49,12 @@ func (m *machine) finalRollout(phase v1alpha1.Phase, reason string) *v1alpha1.Ro
 	case reason == v1alpha1.ReasonNotManaged:
 		return nil // Nothing was judged, and a stamp that is not on the template covers nothing.
 	}
-	covers := freshness.Changes{}
-	if valid {
-		covers = coveredBy(current.Covers)
-	} else {
+	if !valid {
 		current = &v1alpha1.Rollout{StartedAt: metav1.NewMicroTime(m.now)}
 	}
+	covers := coverageOf(current).Changes
 	maps.Copy(covers, m.facts.Changes)
-	current.Covers, _ = newest(covers, maxCovers)
+	cover(current, covers)
 	if revision := m.facts.Evidence.Revision; revision != nil {
 		current.Revision = revision.Name
 	}
