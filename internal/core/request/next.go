@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -12,12 +11,6 @@ import (
 	"github.com/kick-dev/kick/internal/core/freshness"
 	"github.com/kick-dev/kick/internal/core/gate"
 )
-
-// maxAttempts is how often a stamp that somebody removes is issued again.
-const maxAttempts = 3
-
-// removalPause is the pause before a removed stamp is issued again for the first time; it triples each time.
-const removalPause = 10 * time.Second
 
 // clockGlance is the longest sleep while an instant is waited for.
 const clockGlance = time.Minute
@@ -66,13 +59,6 @@ func (m *machine) inFlight() bool {
 	current := m.status.CurrentRollout
 	return m.status.Phase == v1alpha1.PhaseExecuting && current != nil &&
 		current.Stamp != "" && current.Stamp == m.facts.Stamp
-}
-
-// stampRemoved tells whether a stamp that was seen on the template has gone.
-func (m *machine) stampRemoved() bool {
-	current := m.status.CurrentRollout
-	return m.status.Phase == v1alpha1.PhaseExecuting && current != nil && current.Stamp != "" &&
-		(current.Issued || current.Stamp == m.facts.Issued)
 }
 
 // carried are the changes that Pods with the present template provably carry, because KICK issued its stamp.
@@ -142,33 +128,6 @@ func (m *machine) overtake(reason, message string) Step {
 	default:
 		return m.end(v1alpha1.PhaseFailed, reason, message)
 	}
-}
-
-// resume deals with a stamp that somebody removed: the restart is tried again a few times, with growing pauses, and
-// only while Pods are stale.
-func (m *machine) resume() Step {
-	current := m.status.CurrentRollout
-	if current.Attempts >= maxAttempts {
-		return m.end(v1alpha1.PhaseFailed, v1alpha1.ReasonStampRemoved, fmt.Sprintf(
-			"the annotation %s was removed from the Pod template after each of %d restarts; "+
-				"exclude it from what your tool compares or resets", v1alpha1.RestartedAtAnnotation, maxAttempts+1))
-	}
-	pause := removalPause
-	for range current.Attempts {
-		pause *= 3
-	}
-	if next := current.StartedAt.Add(pause); m.now.Before(next) {
-		step := m.wait(v1alpha1.PhaseExecuting, v1alpha1.ReasonStamping,
-			fmt.Sprintf("somebody removed the annotation %s; it is written again if Pods are still stale",
-				v1alpha1.RestartedAtAnnotation))
-		step.RecheckAt = next
-		return step
-	}
-	step := m.advance()
-	if step.Stamp != "" {
-		step.Status.CurrentRollout.Attempts = current.Attempts + 1
-	}
-	return step
 }
 
 // advance takes a request without a rollout in flight through gate, rollout and freshness, in that order.
@@ -274,54 +233,4 @@ func (m *machine) settle(fresh v1alpha1.Phase) Step {
 		return Step{Need: NeedRevision} // for its name
 	}
 	return m.end(fresh, v1alpha1.ReasonSucceeded, "the restart is complete and every Pod carries the change")
-}
-
-// restart decides a new stamp. The status is the fence: it is stored, with optimistic concurrency, before the stamp is
-// written.
-func (m *machine) restart(stale freshness.Changes) Step {
-	if block := m.blocked(); block != nil {
-		return m.waitForGate(block)
-	}
-	if !m.facts.Live {
-		return Step{Need: NeedLive}
-	}
-	due := &v1alpha1.Rollout{Stamp: m.newStamp(), StartedAt: metav1.NewMicroTime(m.now)}
-	cover(due, m.facts.Changes)
-	if m.decided(due) {
-		return m.retry()
-	}
-	m.status.CurrentRollout = due
-	m.setCauses(stale)
-	step := m.wait(v1alpha1.PhaseExecuting, v1alpha1.ReasonStamping, "the restart is decided and being written to the Pod template")
-	step.Stamp = m.status.CurrentRollout.Stamp
-	return step
-}
-
-// decided tells whether the very restart that is due is on record already and was not issued: then its stamp is
-// written again, so that a repeated step cannot make two revisions.
-func (m *machine) decided(due *v1alpha1.Rollout) bool {
-	current := m.status.CurrentRollout
-	return m.status.Phase == v1alpha1.PhaseExecuting && current != nil && current.Stamp != "" && !m.stampRemoved() &&
-		current.Stamp != m.facts.Stamp && equality.Semantic.DeepEqual(current.Covers, due.Covers) &&
-		equality.Semantic.DeepEqual(current.CoversThrough, due.CoversThrough)
-}
-
-// retry writes the decided stamp, unless the API server has just refused it.
-func (m *machine) retry() Step {
-	stamp := m.status.CurrentRollout.Stamp
-	if denial := m.facts.Denied; denial.Stamp == stamp && m.now.Before(denial.Until) {
-		step := m.wait(v1alpha1.PhaseExecuting, v1alpha1.ReasonRestartDenied, denial.Message)
-		step.RecheckAt = denial.Until
-		return step
-	}
-	return Step{Status: m.status, Stamp: stamp}
-}
-
-// newStamp is the present time, and never the value that the template carries: an equal one would roll nothing.
-func (m *machine) newStamp() string {
-	stamp := m.now.UTC().Format(time.RFC3339Nano)
-	if stamp == m.facts.Stamp {
-		stamp = m.now.UTC().Add(time.Nanosecond).Format(time.RFC3339Nano)
-	}
-	return stamp
 }

@@ -1,0 +1,209 @@
+package request_test
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/kick-dev/kick/api/v1alpha1"
+	"github.com/kick-dev/kick/internal/core/freshness"
+	"github.com/kick-dev/kick/internal/core/policy"
+	"github.com/kick-dev/kick/internal/core/request"
+	"github.com/kick-dev/kick/internal/core/rollout"
+)
+
+func TestRolloutsThatDoNotComplete(t *testing.T) {
+	t.Run("a failed one fails the request", func(t *testing.T) {
+		w := newWorld(t)
+		w.kick()
+		w.facts.Evidence.Rollout.Failed = true
+		w.decide()
+		w.decide()
+		w.expect("Executing/Stamping", "Failed/RolloutFailed", "Failed/RolloutFailed")
+	})
+	t.Run("a slow one fails the request at its deadline", func(t *testing.T) {
+		w := newWorld(t)
+		w.kick()
+		w.decide()
+		w.pass(15 * 60)
+		w.decide()
+		w.expect("Executing/Stamping", "Executing/RollingOut", "Failed/RolloutDeadlineExceeded")
+	})
+	t.Run("a newer change is stamped over a failed one", func(t *testing.T) {
+		w := newWorld(t)
+		w.kick()
+		w.pass(10)
+		w.facts.Changes = freshness.Changes{db: w.now}
+		w.facts.Evidence.Rollout.Failed = true
+		w.kick()
+		w.expect("Executing/Stamping", "Executing/Stamping")
+	})
+	t.Run("somebody else's that is stuck holds a newer change back only for a time", func(t *testing.T) {
+		w := newWorld(t)
+		w.facts.Evidence.Rollout = rollout.State{Message: "stuck"}
+		w.decide()
+		w.pass(15 * 60)
+		w.kick()
+		w.expect("WaitingForRollout/RolloutInProgress", "Executing/Stamping")
+	})
+	t.Run("somebody else's that is stuck and carries the change is waited for", func(t *testing.T) {
+		w := newWorld(t)
+		w.facts.Evidence.Rollout = rollout.State{Message: "stuck"}
+		w.revision.CreatedAt = at(60)
+		w.pass(3600)
+		w.decide()
+		w.expect("WaitingForRollout/RolloutInProgress")
+	})
+}
+
+func TestAKillBetweenDecisionAndStampWritesTheSameStampOnce(t *testing.T) {
+	w := newWorld(t)
+	first := w.decide()
+	w.pass(30) // killed here; a successor takes over
+	second := w.decide()
+	if first.Stamp == "" || second.Stamp != first.Stamp {
+		t.Errorf("the successor stamps %q after %q", second.Stamp, first.Stamp)
+	}
+}
+
+func TestADecisionThatWasNotIssuedIsJudgedAgain(t *testing.T) {
+	w := newWorld(t)
+	w.decide()
+	w.complete() // a native rollout came first
+	w.startPods(70)
+	w.pass(30)
+	w.decide()
+	w.expect("Executing/Stamping", "NoLongerRequired/AlreadyFresh")
+}
+
+func TestADecisionThatWasNotIssuedCoversNothing(t *testing.T) {
+	w := newWorld(t)
+	w.decide()
+	managed := w.facts.Scope
+	w.facts.Scope = policy.Scope{}
+	w.decide()
+	w.facts.Scope = managed
+	w.kick()
+	w.expect("Executing/Stamping", "NoLongerRequired/NotManaged", "Executing/Stamping")
+}
+
+func TestAStampThatIsRemovedIsIssuedAgainAFewTimes(t *testing.T) {
+	w := newWorld(t)
+	for range 4 {
+		w.kick()
+		w.decide()
+		w.complete()
+		w.startPods(1)
+		w.facts.Stamp = "" // somebody resets the template, and the old ReplicaSet comes back
+		w.revision = rollout.Revision{Name: "web-1", CreatedAt: at(0)}
+		w.decide()
+		w.pass(600)
+	}
+	w.decide()
+	if got := w.steps[len(w.steps)-1]; got != "Failed/StampRemoved" {
+		t.Errorf("ends in %s after %d stamps", got, len(w.stamps))
+	}
+	if len(w.stamps) != 4 {
+		t.Errorf("%d stamps, want the first and three more", len(w.stamps))
+	}
+	w.pass(600)
+	w.decide()
+	if got := w.steps[len(w.steps)-1]; got != "Failed/StampRemoved" {
+		t.Errorf("goes on with %s", got)
+	}
+}
+
+func TestAStampRemovedFromFreshPodsIsLeftAlone(t *testing.T) {
+	w := newWorld(t)
+	w.kick()
+	w.decide()
+	w.pass(600)
+	w.complete()
+	w.facts.Stamp = ""
+	w.decide()
+	if got := w.steps[len(w.steps)-1]; got != "NoLongerRequired/AlreadyFresh" {
+		t.Errorf("ends in %s", got)
+	}
+}
+
+func TestARefusedStampIsSaidAndTriedAgainSlowly(t *testing.T) {
+	w := newWorld(t)
+	first := w.decide()
+	w.facts.Denied = request.Denial{Stamp: first.Stamp, Message: "forbidden: no right to patch", Until: at(121)}
+	step := w.decide()
+	if step.Stamp != "" || !step.RecheckAt.Equal(at(121)) {
+		t.Errorf("stamp %q, recheck at %s", step.Stamp, step.RecheckAt)
+	}
+	if !meta.IsStatusConditionTrue(w.status.Conditions, v1alpha1.ConditionStalled) {
+		t.Error("not Stalled")
+	}
+	w.now = at(121)
+	if again := w.decide(); again.Stamp != first.Stamp {
+		t.Errorf("tries %q, want the decided stamp %q", again.Stamp, first.Stamp)
+	}
+	w.expect("Executing/Stamping", "Executing/RestartDenied", "Executing/RestartDenied")
+}
+
+func TestTheStampIsNeverTheOneOnTheTemplate(t *testing.T) {
+	w := newWorld(t)
+	w.facts.Stamp = w.now.Format(time.RFC3339Nano)
+	if step := w.decide(); step.Stamp == w.facts.Stamp || step.Stamp == "" {
+		t.Errorf("stamp %q would roll nothing", step.Stamp)
+	}
+}
+
+func TestAForeignStampProvesNothing(t *testing.T) {
+	for name, stamp := range map[string]string{"in the future": "2100-01-01T00:00:00Z", "no time at all": "yesterday"} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.facts.Stamp = stamp
+			w.kick()
+		})
+	}
+}
+
+func TestARolloutInProgressIsLookedAtAgainWhenItIsOverdue(t *testing.T) {
+	w := newWorld(t)
+	w.facts.Evidence.CreatedAt = at(50)
+	w.facts.Evidence.Rollout = rollout.State{Message: "stuck"}
+	if step := w.decide(); !step.RecheckAt.Equal(at(50 + 15*60)) {
+		t.Errorf("recheck at %s, want 15 minutes after the workload was created", step.RecheckAt)
+	}
+}
+
+func TestADenialIsForgottenWithTheRestartItWasAbout(t *testing.T) {
+	w := newWorld(t)
+	first := w.decide()
+	w.facts.Denied = request.Denial{Stamp: first.Stamp, Message: "forbidden", Until: at(121)}
+	w.decide()
+	w.complete() // somebody restarts by hand
+	w.startPods(70)
+	w.pass(10)
+	w.decide()
+	w.facts.Changes = freshness.Changes{db: w.now}
+	w.pass(1)
+	w.kick()
+	w.expect("Executing/Stamping", "Executing/RestartDenied", "NoLongerRequired/AlreadyFresh", "Executing/Stamping")
+}
+
+// A closed gate between two attempts does not start the count anew.
+func TestAttemptsAreCountedAcrossAClosedGate(t *testing.T) {
+	w := newWorld(t)
+	for range 4 {
+		w.kick()
+		w.decide()
+		w.complete()
+		w.startPods(1)
+		w.facts.Stamp = ""
+		w.revision = rollout.Revision{Name: "web-1", CreatedAt: at(0)}
+		w.pass(600)
+		w.manage(true)
+		w.decide()
+		w.manage(false)
+	}
+	w.decide()
+	if got := w.steps[len(w.steps)-1]; got != "Failed/StampRemoved" {
+		t.Errorf("ends in %s after %d stamps", got, len(w.stamps))
+	}
+}
