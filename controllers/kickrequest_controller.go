@@ -204,6 +204,10 @@ func (r *kickRequestReconciler) announce(ctx context.Context, old, stored *v1alp
 		}
 	case v1alpha1.PhasePending:
 		return
+	case v1alpha1.PhaseWaitingForGate:
+		if after.Reason == v1alpha1.ReasonQuietPeriod {
+			return // Seconds before every restart; an event would say nothing.
+		}
 	case v1alpha1.PhaseExecuting:
 		if after.Reason == v1alpha1.ReasonStamping || after.Reason == v1alpha1.ReasonRollingOut {
 			return // The event of the stamp says it.
