@@ -44,7 +44,9 @@ func TestLastWriteLeavesOutWhoOwnsNoContent(t *testing.T) {
 		return &time
 	}
 	entry := func(hour int, fields string) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Time: at(hour), FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+		owned := &metav1.FieldsV1{}
+		owned.SetRawString(fields)
+		return metav1.ManagedFieldsEntry{Time: at(hour), FieldsV1: owned}
 	}
 	for name, tc := range map[string]struct {
 		entry metav1.ManagedFieldsEntry
