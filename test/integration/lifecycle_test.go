@@ -139,7 +139,7 @@ var _ = Describe("A restart", func() {
 	It("is not followed by another for a change that its Pods have started after", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		source := secret(namespace, "db", "1")
-		w := deployment(namespace, "web", envFromSecret("db"), podLabel(testbed.LabelStartDelay, "4s"))
+		w := deployment(namespace, "web", envFromSecret("db"), podLabel(testbed.LabelStartDelay, "8s"))
 		adopted(ctx, namespace, source, w)
 		rewrite(ctx, source, "2")
 		Eventually(func() int { return revisions(ctx, w) }).WithContext(ctx).Should(Equal(2))
