@@ -182,6 +182,9 @@ func (m *machine) since() time.Time {
 // waitForGate holds a restart back. The clock is looked at again after a while even if the gate opens much later, because
 // it may have been set.
 func (m *machine) waitForGate(block *gate.Block) Step {
+	if open := Uncovered(&m.status, m.facts.Changes); len(open) > 0 {
+		m.setCauses(open)
+	}
 	step := m.wait(block.Phase, block.Reason, block.Message)
 	step.Status.Gate = &v1alpha1.Gate{Reason: block.Reason, Message: block.Message, RequeueAt: block.OpensAt}
 	step.RecheckAt = block.RecheckAt

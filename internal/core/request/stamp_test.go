@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
 	"github.com/kick-dev/kick/internal/core/freshness"
@@ -205,5 +206,66 @@ func TestAttemptsAreCountedAcrossAClosedGate(t *testing.T) {
 	w.decide()
 	if got := w.steps[len(w.steps)-1]; got != "Failed/StampRemoved" {
 		t.Errorf("ends in %s after %d stamps", got, len(w.stamps))
+	}
+}
+
+// I5: the gate is asked again for a change that comes while a restart is rolling out.
+func TestAChangeDuringTheRolloutWaitsForTheGate(t *testing.T) {
+	w := newWorld(t)
+	w.kick()
+	w.pass(1)
+	w.facts.Changes = freshness.Changes{db: w.now}
+	w.manage(true)
+	w.pass(1)
+	w.complete()
+	w.startPods(61)
+	if step := w.decide(); step.Stamp != "" {
+		t.Errorf("stamped %s past a closed gate", step.Stamp)
+	}
+	w.manage(false)
+	w.kick()
+	w.expect("Executing/Stamping", "WaitingForGate/PolicySuspended", "Executing/Stamping")
+}
+
+// The gate comes first: what it holds back costs no reads.
+func TestAClosedGateIsAskedBeforeThePods(t *testing.T) {
+	w := newWorld(t)
+	w.startPods(60) // fresh, but nobody looks
+	w.manage(true)
+	if step := request.Next(w.status, w.facts, settings, w.now); step.Need != request.NeedNothing {
+		t.Errorf("asks for %v", step.Need)
+	}
+	w.decide()
+	w.expect("WaitingForGate/PolicySuspended")
+}
+
+// A cache that does not show the stamp yet is no sign that it was not issued.
+func TestADecidedRestartIsLookedAtOnTheServer(t *testing.T) {
+	w := newWorld(t)
+	w.kick()
+	late := w.facts
+	late.Stamp, late.Issued = "", ""
+	if step := request.Next(w.status, late, settings, w.now); step.Need != request.NeedLive {
+		t.Errorf("decides on a cache: need %v, stamp %q", step.Need, step.Stamp)
+	}
+}
+
+// A clock that is set while an opening is waited for is noticed within a minute.
+func TestTheClockIsLookedAtWhileAnOpeningIsWaitedFor(t *testing.T) {
+	w := newWorld(t)
+	parsed, _ := policy.Parse(&v1alpha1.KickPolicy{Spec: v1alpha1.KickPolicySpec{Schedule: v1alpha1.Schedule{
+		Windows: []v1alpha1.Window{{Kind: v1alpha1.WindowAllow, Cron: "0 20 * * *", Duration: "1h"}},
+	}}})
+	w.facts.Scope = policy.ScopeOf([]policy.Policy{parsed}, labels.Set{})
+	if step := w.decide(); !step.RecheckAt.Equal(w.now.Add(time.Minute)) {
+		t.Errorf("looks again at %s", step.RecheckAt)
+	}
+	if got := w.status.Gate; got == nil || got.RequeueAt != "2026-08-06T20:00:00Z" {
+		t.Errorf("gate %+v", got)
+	}
+	w.now = at(8*3600 + 1)
+	w.kick()
+	if w.status.Gate != nil {
+		t.Error("a restart that runs still shows a gate")
 	}
 }
