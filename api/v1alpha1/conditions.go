@@ -16,6 +16,18 @@ const (
 // when none was needed or it failed, Unknown while undecided.
 const ConditionRestarted = "Restarted"
 
+// ConditionScopeExclusive tells, on a KickPolicy, whether it alone selects its workloads. Sharing them is no fault: then
+// all policies have to permit a restart.
+const ConditionScopeExclusive = "ScopeExclusive"
+
+// Reasons of the condition ScopeExclusive.
+const (
+	// ReasonSharedWorkloads: another policy selects some of the workloads too; the message names it.
+	ReasonSharedWorkloads = "SharedWorkloads"
+	// ReasonNoOverlap: no other policy selects any of the workloads.
+	ReasonNoOverlap = "NoOverlap"
+)
+
 // Reasons shared with other controllers that speak this vocabulary.
 const (
 	// ReasonSucceeded: a policy is in force; a request's restart is complete.
@@ -41,6 +53,14 @@ const (
 const (
 	// ReasonPolicySuspended (WaitingForGate): every policy that selects the workload is suspended.
 	ReasonPolicySuspended = "PolicySuspended"
+	// ReasonDryRun (WaitingForGate): the Pods are stale, and every policy that selects the workload is a dry run.
+	ReasonDryRun = "DryRun"
+	// ReasonMissingSource (WaitingForGate): a source or key that new Pods could not start without does not exist.
+	ReasonMissingSource = "MissingSource"
+	// ReasonMinInterval (WaitingForGate): the workload was restarted a short while ago.
+	ReasonMinInterval = "MinInterval"
+	// ReasonConcurrencyLimit (WaitingForGate): as many workloads as a policy or the cluster permits are restarting.
+	ReasonConcurrencyLimit = "ConcurrencyLimit"
 	// ReasonOutsideSchedule (WaitingForGate): the windows of a policy are closed; status.gate tells when they open.
 	ReasonOutsideSchedule = "OutsideSchedule"
 	// ReasonNeverOpens (WaitingForGate): the windows of the policies do not open within 366 days.

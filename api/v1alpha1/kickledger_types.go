@@ -10,6 +10,7 @@ type SourceRecord struct {
 	// kind of the source.
 	//
 	// +required
+	// +kubebuilder:validation:Enum=Secret;ConfigMap
 	Kind SourceKind `json:"kind"`
 
 	// name of the source.
@@ -47,11 +48,41 @@ type SourceRecord struct {
 	// +required
 	Encoding int32 `json:"encoding"`
 
+	// keys holds the digest and the last change of each key of the content, of at most 256 keys.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=512
+	Keys []KeyRecord `json:"keys,omitempty"`
+
+	// keysOmitted is true for a source of more keys: then any change counts as one of every key.
+	//
+	// +optional
+	KeysOmitted bool `json:"keysOmitted,omitempty"`
+
 	// pending is true until every consumer of the change has its request. Pending changes are delivered again
 	// after a crash.
 	//
 	// +optional
 	Pending bool `json:"pending,omitempty"`
+}
+
+// KeyRecord is what KICK remembers of one key of a source.
+type KeyRecord struct {
+	// name of the key.
+	//
+	// +required
+	Name string `json:"name"`
+
+	// digest of the value, keyed like the fingerprint and cut to 8 bytes. Absent for a key that was removed.
+	//
+	// +optional
+	Digest []byte `json:"digest,omitempty"`
+
+	// changedAt is when the value last changed, appeared or went.
+	//
+	// +required
+	ChangedAt metav1.MicroTime `json:"changedAt"`
 }
 
 // KickLedger holds the records of the sources of one namespace. Ledgers live in KICK's own namespace and are

@@ -13,6 +13,14 @@ type KickPolicySpec struct {
 	// +kubebuilder:default=false
 	Suspend bool `json:"suspend,omitempty"`
 
+	// dryRun judges every change and says what would be restarted, but restarts nothing: the request of a stale workload
+	// waits, in phase WaitingForGate with reason DryRun, and goes on as soon as dryRun is false. Where another policy that
+	// is neither suspended nor dry selects the same workload, that one decides.
+	//
+	// +optional
+	// +kubebuilder:default=false
+	DryRun bool `json:"dryRun,omitempty"`
+
 	// discovery selects the workloads to manage and the sources whose changes count.
 	//
 	// +required
@@ -23,12 +31,77 @@ type KickPolicySpec struct {
 	// +optional
 	Schedule Schedule `json:"schedule,omitzero"`
 
+	// gitOps makes restarts wait for the tool that deploys the workload.
+	//
+	// +optional
+	// +kubebuilder:default={}
+	GitOps GitOps `json:"gitOps,omitzero"`
+
 	// restart says how gently restarts are made.
 	//
 	// +optional
 	// +kubebuilder:default={}
 	Restart Restart `json:"restart,omitzero"`
+
+	// guard says what happens when somebody other than KICK sets the annotation kubectl.kubernetes.io/restartedAt on the
+	// Pod template of a workload the policy selects: Enforce refuses the write and tells how to ask KICK for a restart,
+	// Warn lets it pass with that text as a warning, Off lets it pass. Removing the annotation and going back to a value
+	// that one of the workload's revisions carries (kubectl rollout undo) always passes.
+	//
+	// +optional
+	// +kubebuilder:default=Enforce
+	Guard GuardMode `json:"guard,omitempty"`
 }
+
+// GuardMode says what happens to foreign restarts of managed workloads.
+//
+// +kubebuilder:validation:Enum=Enforce;Warn;Off
+type GuardMode string
+
+// The modes of the guard.
+const (
+	// GuardEnforce refuses foreign restarts.
+	GuardEnforce GuardMode = "Enforce"
+	// GuardWarn lets them pass with a warning.
+	GuardWarn GuardMode = "Warn"
+	// GuardOff lets them pass.
+	GuardOff GuardMode = "Off"
+)
+
+// GitOps says whether restarts wait for Argo CD or Flux.
+type GitOps struct {
+	// provider is the tool that deploys the workloads. With ArgoCD or Flux each workload has to belong to exactly one
+	// object of that tool. Auto asks whichever of the two claims a workload, and lets a workload that none of them claims
+	// pass. None asks nobody.
+	//
+	// +optional
+	// +kubebuilder:default=None
+	Provider GitOpsProvider `json:"provider,omitempty"`
+
+	// requireReconciled makes restarts wait until the owner is in sync. With false only its freeze windows hold
+	// restarts back.
+	//
+	// +optional
+	// +kubebuilder:default=true
+	RequireReconciled *bool `json:"requireReconciled,omitempty"`
+}
+
+// GitOpsProvider names a tool that deploys workloads.
+//
+// +kubebuilder:validation:Enum=None;Auto;ArgoCD;Flux
+type GitOpsProvider string
+
+// The providers.
+const (
+	// ProviderNone: nobody is asked.
+	ProviderNone GitOpsProvider = "None"
+	// ProviderAuto: whichever tool claims the workload is asked.
+	ProviderAuto GitOpsProvider = "Auto"
+	// ProviderArgoCD: an Argo CD Application has to own the workload.
+	ProviderArgoCD GitOpsProvider = "ArgoCD"
+	// ProviderFlux: a Flux Kustomization or HelmRelease has to own the workload.
+	ProviderFlux GitOpsProvider = "Flux"
+)
 
 // Restart says how gently restarts are made.
 type Restart struct {
@@ -54,6 +127,41 @@ type Restart struct {
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(h|m|s))+$`
 	MaxQuiet *metav1.Duration `json:"maxQuiet,omitempty"`
+
+	// minInterval is the shortest time between two restarts of one workload. It doubles, up to an hour, each time
+	// its sources change again before it has passed, and goes back to its first value after an hour without a change.
+	// 0s sets no limit.
+	//
+	// Example: 2m
+	//
+	// +optional
+	// +kubebuilder:default="30s"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(h|m|s))+$`
+	MinInterval *metav1.Duration `json:"minInterval,omitempty"`
+
+	// maxConcurrent is how many workloads of the policy may be restarting at the same time: stamped, and their rollout
+	// not complete. Without it only the limit of the whole cluster (--max-concurrent-restarts) counts.
+	//
+	// Example: 5
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	MaxConcurrent *int32 `json:"maxConcurrent,omitempty"`
+
+	// rolloutDeadline is how long a rollout may take. After that one that KICK did not start no longer holds a restart
+	// back, and KICK's own counts as failed.
+	//
+	// Example: 1h
+	//
+	// +optional
+	// +kubebuilder:default="15m"
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(h|m|s))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be positive, such as 15m"
+	RolloutDeadline *metav1.Duration `json:"rolloutDeadline,omitempty"`
 }
 
 // Schedule is a set of time windows.
@@ -137,7 +245,28 @@ type Discovery struct {
 	//
 	// +optional
 	DependencySelector *metav1.LabelSelector `json:"dependencySelector,omitempty"`
+
+	// granularity says what of a source counts: with Source any change of its content, with Key only changes of the keys
+	// that the workload consumes: those named by secretKeyRef, configMapKeyRef, the items of a volume, or the subPath of
+	// its mounts. envFrom and volumes mounted as a whole consume every key, as does a source of more than 256 keys.
+	//
+	// +optional
+	// +kubebuilder:default=Source
+	Granularity Granularity `json:"granularity,omitempty"`
 }
+
+// Granularity says what of a source counts.
+//
+// +kubebuilder:validation:Enum=Source;Key
+type Granularity string
+
+// The granularities.
+const (
+	// GranularitySource: any change of the content of a source counts.
+	GranularitySource Granularity = "Source"
+	// GranularityKey: changes of the keys that a workload consumes count.
+	GranularityKey Granularity = "Key"
+)
 
 // KickPolicyStatus is what KICK reports about a policy.
 type KickPolicyStatus struct {
@@ -158,7 +287,7 @@ type KickPolicyStatus struct {
 	// +optional
 	ObservedSources *int32 `json:"observedSources,omitempty"`
 
-	// conditions: Ready, Reconciling and Stalled, always present, with the reasons of this API group.
+	// conditions: Ready, Reconciling, Stalled and ScopeExclusive, always present, with the reasons of this API group.
 	//
 	// +optional
 	// +listType=map
@@ -175,7 +304,9 @@ type KickPolicyStatus struct {
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Workloads",type=integer,JSONPath=`.status.matchedWorkloads`
 // +kubebuilder:printcolumn:name="Sources",type=integer,JSONPath=`.status.observedSources`
+// +kubebuilder:printcolumn:name="Provider",type=string,JSONPath=`.spec.gitOps.provider`,priority=1
 // +kubebuilder:printcolumn:name="Suspended",type=boolean,JSONPath=`.spec.suspend`,priority=1
+// +kubebuilder:printcolumn:name="Dry Run",type=boolean,JSONPath=`.spec.dryRun`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type KickPolicy struct {
 	metav1.TypeMeta `json:",inline"`

@@ -12,6 +12,41 @@ type KickRequestSpec struct {
 	// +required
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="targetRef is immutable; KICK makes one request per workload"
 	TargetRef TargetRef `json:"targetRef"`
+
+	// manual asks for a restart now, as if a source had changed: it is the one part that people write. Quiet period and
+	// minimum interval do not hold it back; windows and GitOps do, unless override is set.
+	//
+	// +optional
+	Manual *ManualRestart `json:"manual,omitempty"`
+}
+
+// ManualRestart is a person's wish for a restart.
+type ManualRestart struct {
+	// requestedAt is when the restart was asked for. Pods that started later need none; a later instant asks again.
+	//
+	// Example: 2026-08-06T08:20:00.000000Z
+	//
+	// +required
+	RequestedAt metav1.MicroTime `json:"requestedAt"`
+
+	// requestedBy is the user name of who asks.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	RequestedBy string `json:"requestedBy"`
+
+	// reason says why, for those who look at the restart later.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Reason string `json:"reason,omitempty"`
+
+	// override lets the restart pass closed windows and GitOps checks. It takes the right to override kickrequests. A
+	// suspended or dry policy, a missing source and the limits on concurrent restarts still hold.
+	//
+	// +optional
+	Override bool `json:"override,omitempty"`
 }
 
 // TargetRef names one workload object: the UID tells it from an earlier workload of the same name.
@@ -70,15 +105,23 @@ const (
 
 // SourceChange is the last relevant change of one source, as far as the workload is concerned.
 type SourceChange struct {
-	// kind of the source.
+	// kind of the source: Secret or ConfigMap, or Manual for a restart that a person asked for.
 	//
 	// +required
+	// +kubebuilder:validation:Enum=Secret;ConfigMap;Manual
 	Kind SourceKind `json:"kind"`
 
-	// name of the source, in the request's namespace.
+	// name of the source, in the request's namespace. For a manual restart, who asked for it.
 	//
 	// +required
 	Name string `json:"name"`
+
+	// keys that the workload consumes and that changed, where the policy asks for granularity Key, at most 16.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	Keys []string `json:"keys,omitempty"`
 
 	// changedAt is when the content changed, on the API server's clock, with microseconds.
 	//
@@ -126,10 +169,44 @@ type Rollout struct {
 	// +optional
 	CoversThrough *metav1.MicroTime `json:"coversThrough,omitempty"`
 
+	// streak counts the restarts in a row that came because sources changed again before the minimum interval had
+	// passed. Each of them doubles the interval.
+	//
+	// +optional
+	Streak int32 `json:"streak,omitempty"`
+
 	// attempts counts how often the stamp was issued again because somebody removed it.
 	//
 	// +optional
 	Attempts int32 `json:"attempts,omitempty"`
+}
+
+// Owner is the GitOps object that deploys the workload.
+type Owner struct {
+	// provider is the tool: ArgoCD or Flux.
+	//
+	// +required
+	Provider GitOpsProvider `json:"provider"`
+
+	// kind of the object: Application, Kustomization or HelmRelease.
+	//
+	// +required
+	Kind string `json:"kind"`
+
+	// namespace of the object.
+	//
+	// +required
+	Namespace string `json:"namespace"`
+
+	// name of the object.
+	//
+	// +required
+	Name string `json:"name"`
+
+	// project is the AppProject of an Application, whose sync windows count.
+	//
+	// +optional
+	Project string `json:"project,omitempty"`
 }
 
 // Gate is what holds a restart back.
@@ -183,6 +260,11 @@ type KickRequestStatus struct {
 	// +optional
 	CausesOmitted int32 `json:"causesOmitted,omitempty"`
 
+	// owner is the GitOps object that deploys the workload, where a policy asks for one and it is known.
+	//
+	// +optional
+	Owner *Owner `json:"owner,omitempty"`
+
 	// gate says what holds the restart back, while the phase is WaitingForGate.
 	//
 	// +optional
@@ -219,6 +301,8 @@ type KickRequestStatus struct {
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Changed",type=date,JSONPath=`.status.latestObservedDependencyChange`
 // +kubebuilder:printcolumn:name="Opens",type=string,JSONPath=`.status.gate.requeueAt`
+// +kubebuilder:printcolumn:name="Provider",type=string,JSONPath=`.status.owner.provider`,priority=1
+// +kubebuilder:printcolumn:name="Owner",type=string,JSONPath=`.status.owner.name`,priority=1
 // +kubebuilder:printcolumn:name="Cause Kind",type=string,JSONPath=`.status.causes[0].kind`,priority=1
 // +kubebuilder:printcolumn:name="Cause",type=string,JSONPath=`.status.causes[0].name`,priority=1
 // +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.currentRollout.revision`,priority=1

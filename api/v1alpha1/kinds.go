@@ -14,13 +14,14 @@ const (
 
 // SourceKind is a kind of object whose content workloads consume, both of them in v1.
 //
-// +kubebuilder:validation:Enum=Secret;ConfigMap
 type SourceKind string
 
 // The source kinds KICK observes.
 const (
 	Secret    SourceKind = "Secret"
 	ConfigMap SourceKind = "ConfigMap"
+	// Manual stands, among the causes of a restart, for a person who asked for it.
+	Manual SourceKind = "Manual"
 )
 
 // RestartedAtAnnotation is the Pod template annotation whose change makes the workload controllers roll a new
