@@ -40,11 +40,11 @@ func (c *coalescer) ensure(ctx context.Context, target consumer) (err error) {
 	if present == nil {
 		return c.requests.create(ctx, target.workload)
 	}
-	changes, _, err := c.scopes.changes(ctx, target.workload, target.scope)
+	observed, err := c.scopes.observed(ctx, target.workload, target.scope)
 	if err != nil {
 		return err
 	}
-	if status, changed := request.Reopen(present.Status, changes, c.clock.Now()); changed {
+	if status, changed := request.Reopen(present.Status, observed, c.clock.Now()); changed {
 		if _, err := c.requests.saveStatus(ctx, present, status); err != nil {
 			return err
 		}

@@ -17,6 +17,7 @@ type gathering struct {
 	scopes    *scopes
 	workloads *workload.Client
 	revisions *revisions
+	slots     *slots
 
 	workload   *workload.Workload
 	inspection *workload.Inspection
@@ -29,13 +30,13 @@ func (g *gathering) refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	changes, unobserved, err := g.scopes.changes(ctx, g.workload, scope)
+	observed, err := g.scopes.observed(ctx, g.workload, scope)
 	if err != nil {
 		return err
 	}
 	g.facts.Scope = scope
 	g.facts.References = g.workload.References()
-	g.facts.Changes, g.facts.Unobserved = changes, unobserved
+	g.facts.Observed = observed
 	g.facts.Stamp = g.workload.Stamp()
 	g.facts.Evidence = freshness.Evidence{
 		CreatedAt: g.workload.Object().GetCreationTimestamp().Time,
@@ -66,6 +67,8 @@ func (g *gathering) supply(ctx context.Context, need request.Need) (bool, error)
 			return false, err
 		}
 		g.facts.Evidence.Pods, g.facts.Evidence.PodsRead = pods, true
+	case request.NeedRoom:
+		g.facts.Room = request.Room{Asked: true, Full: g.slots.take(g.workload.Key, g.facts.Scope)}
 	case request.NeedNothing:
 	}
 	return true, nil
@@ -88,7 +91,7 @@ func (g *gathering) supplyLive(ctx context.Context) (bool, error) {
 		g.facts.Evidence = evidence
 		g.facts.Evidence.Rollout = state
 	}
-	g.facts.Live = true
+	g.facts.Live, g.facts.TemplateWriter = true, live.TemplateWriter()
 	return true, nil
 }
 

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -18,7 +17,6 @@ import (
 	"github.com/kick-dev/kick/api/v1alpha1"
 	"github.com/kick-dev/kick/internal/cluster/source"
 	"github.com/kick-dev/kick/internal/cluster/workload"
-	"github.com/kick-dev/kick/internal/core/deps"
 	"github.com/kick-dev/kick/internal/core/policy"
 )
 
@@ -78,6 +76,8 @@ func (r *kickPolicyReconciler) conditions(
 		if parsed.SelectorsValid {
 			reason = v1alpha1.ReasonScheduleInvalid
 		}
+	case present.Spec.DryRun && !present.Spec.Suspend:
+		message = "the policy is in force as a dry run: it restarts nothing"
 	case present.Spec.Suspend:
 		reason, message = v1alpha1.ReasonSuspended, "changes are observed, restarts wait until spec.suspend is false"
 	}
@@ -88,10 +88,14 @@ func (r *kickPolicyReconciler) conditions(
 		{Type: v1alpha1.ConditionStalled, Status: stalled},
 	} {
 		condition.Reason, condition.Message = reason, message
-		condition.ObservedGeneration = present.Generation
-		condition.LastTransitionTime = metav1.NewTime(r.now().Truncate(time.Second))
-		meta.SetStatusCondition(&status.Conditions, condition)
+		r.set(status, present, condition)
 	}
+}
+
+func (r *kickPolicyReconciler) set(status *v1alpha1.KickPolicyStatus, present *v1alpha1.KickPolicy, condition metav1.Condition) {
+	condition.ObservedGeneration = present.Generation
+	condition.LastTransitionTime = metav1.NewTime(r.now().Truncate(time.Second))
+	meta.SetStatusCondition(&status.Conditions, condition)
 }
 
 // count samples how many workloads and sources the policy covers: at once for a new generation, and otherwise no more
@@ -104,40 +108,14 @@ func (r *kickPolicyReconciler) count(
 	if wait := r.samples.wait(name, r.now()); fresh && wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
-	workloads, sources, err := r.covered(ctx, present.Namespace, parsed)
+	found, err := r.survey(ctx, present.Namespace, parsed)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	r.samples.take(name, r.now())
-	status.MatchedWorkloads, status.ObservedSources = &workloads, &sources
+	status.MatchedWorkloads, status.ObservedSources = &found.workloads, &found.sources
+	r.setExclusive(status, present, found.shared)
 	return ctrl.Result{}, nil
-}
-
-func (r *kickPolicyReconciler) covered(ctx context.Context, namespace string, parsed policy.Policy) (workloads, sources int32, err error) {
-	if namespace == r.scopes.reserved {
-		return 0, 0, nil
-	}
-	list, err := r.workloads.InNamespace(ctx, namespace)
-	if err != nil {
-		return 0, 0, err
-	}
-	admitted := map[deps.Source]bool{}
-	for _, w := range list {
-		if !parsed.SelectsWorkload(w.Labels()) {
-			continue
-		}
-		workloads++
-		for _, reference := range w.References() {
-			metadata, err := r.sources.Metadata(ctx, source.Key{Namespace: namespace, Source: reference.Source})
-			if err != nil {
-				return 0, 0, err
-			}
-			if metadata != nil && parsed.AdmitsSource(labels.Set(metadata.Labels)) {
-				admitted[reference.Source] = true
-			}
-		}
-	}
-	return workloads, int32(len(admitted)), nil //nolint:gosec // a count of objects in one namespace
 }
 
 // samples remembers when the counts of each policy were taken.

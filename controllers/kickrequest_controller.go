@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
@@ -37,6 +36,7 @@ type kickRequestReconciler struct {
 	revisions *revisions
 	attempts  *attempts
 	judged    *judged
+	slots     *slots
 }
 
 // Reconcile implements reconcile.TypedReconciler.
@@ -50,7 +50,7 @@ func (r *kickRequestReconciler) Reconcile(ctx context.Context, key workload.Key)
 }
 
 func (r *kickRequestReconciler) reconcile(ctx context.Context, key workload.Key) (ctrl.Result, error) {
-	if err := r.ledger.Load(ctx); err != nil {
+	if err := r.load(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
 	target, err := r.workloads.Cached(ctx, key)
@@ -60,7 +60,8 @@ func (r *kickRequestReconciler) reconcile(ctx context.Context, key workload.Key)
 	if target == nil {
 		r.revisions.forget(key)
 		r.judged.forget(key)
-		return ctrl.Result{}, nil // The request goes with its owner.
+		r.slots.forget(key)
+		return ctrl.Result{}, r.orphaned(ctx, key)
 	}
 	present, err := r.requests.get(ctx, key)
 	if err != nil {
@@ -73,9 +74,27 @@ func (r *kickRequestReconciler) reconcile(ctx context.Context, key workload.Key)
 		present = nil
 	}
 	if present == nil {
+		r.slots.forget(key)
 		return ctrl.Result{}, r.consider(ctx, target)
 	}
 	return r.advance(ctx, present, target)
+}
+
+// load takes over what earlier leaders left.
+func (r *kickRequestReconciler) load(ctx context.Context) error {
+	if err := r.ledger.Load(ctx); err != nil {
+		return err
+	}
+	return r.slots.load(ctx, r.requests.client, r.workloads, r.scopes)
+}
+
+// orphaned removes the request of a workload that is gone, if it was made by hand: others go with their owner.
+func (r *kickRequestReconciler) orphaned(ctx context.Context, key workload.Key) error {
+	present, err := r.requests.get(ctx, key)
+	if err != nil || present == nil || len(present.OwnerReferences) > 0 {
+		return err
+	}
+	return r.requests.remove(ctx, present)
 }
 
 // consider makes a request for a workload that has none, if its Pods are stale: it may have come into scope with a
@@ -111,7 +130,7 @@ func (r *kickRequestReconciler) advance(
 	ctx context.Context, present *v1alpha1.KickRequest, target *workload.Workload,
 ) (ctrl.Result, error) {
 	g := r.gathering(target)
-	g.facts.RequestGeneration = present.Generation
+	g.facts.RequestGeneration, g.facts.Manual = present.Generation, present.Spec.Manual
 	r.attempts.recall(present, &g.facts)
 	if err := g.refresh(ctx); err != nil {
 		return ctrl.Result{}, err
@@ -120,6 +139,7 @@ func (r *kickRequestReconciler) advance(
 		now := r.clock.Now()
 		step := request.Next(present.Status, g.facts, r.settings, now)
 		if step.Need == request.NeedNothing {
+			r.slots.settle(g.workload.Key, g.facts.Scope, &step.Status)
 			return r.apply(ctx, present, g.workload, step, now)
 		}
 		if exists, err := g.supply(ctx, step.Need); err != nil || !exists {
@@ -129,7 +149,7 @@ func (r *kickRequestReconciler) advance(
 }
 
 func (r *kickRequestReconciler) gathering(target *workload.Workload) *gathering {
-	return &gathering{scopes: r.scopes, workloads: r.workloads, revisions: r.revisions, workload: target}
+	return &gathering{scopes: r.scopes, workloads: r.workloads, revisions: r.revisions, slots: r.slots, workload: target}
 }
 
 // apply stores the status of a step and then carries out its action, if it has one.
@@ -181,41 +201,6 @@ func (r *kickRequestReconciler) stamp(
 func refused(err error) bool {
 	return errors.Is(err, workload.ErrDropped) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
 		apierrors.IsMethodNotSupported(err)
-}
-
-// announce reports a stored transition: a new phase or reason.
-func (r *kickRequestReconciler) announce(ctx context.Context, old, stored *v1alpha1.KickRequest, target *workload.Workload) {
-	before := meta.FindStatusCondition(old.Status.Conditions, v1alpha1.ConditionReady)
-	after := meta.FindStatusCondition(stored.Status.Conditions, v1alpha1.ConditionReady)
-	if before != nil && before.Reason == after.Reason && old.Status.Phase == stored.Status.Phase {
-		return
-	}
-	phase := stored.Status.Phase
-	ctrl.LoggerFrom(ctx).Info("request moved", "from", string(old.Status.Phase), "to", string(phase),
-		"reason", after.Reason, "message", after.Message)
-	switch phase {
-	case v1alpha1.PhaseSucceeded:
-		r.metrics.Restarted(target.Key.Kind, report.OutcomeSucceeded)
-	case v1alpha1.PhaseFailed:
-		r.metrics.Restarted(target.Key.Kind, report.OutcomeFailed)
-	case v1alpha1.PhaseNoLongerRequired:
-		if before == nil {
-			return // Found fresh at first sight: nothing has happened.
-		}
-	case v1alpha1.PhasePending:
-		return
-	case v1alpha1.PhaseWaitingForGate:
-		if after.Reason == v1alpha1.ReasonQuietPeriod {
-			return // Seconds before every restart; an event would say nothing.
-		}
-	case v1alpha1.PhaseExecuting:
-		if after.Reason == v1alpha1.ReasonStamping || after.Reason == v1alpha1.ReasonRollingOut {
-			return // The event of the stamp says it.
-		}
-	default:
-	}
-	stalled := meta.IsStatusConditionTrue(stored.Status.Conditions, v1alpha1.ConditionStalled)
-	r.events.Transitioned(target.Object(), stored, after.Reason, after.Message, stalled)
 }
 
 // keyOfRequest names the workload of a request.

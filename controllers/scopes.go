@@ -3,7 +3,9 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -11,8 +13,11 @@ import (
 	"github.com/kick-dev/kick/internal/cluster/ledger"
 	"github.com/kick-dev/kick/internal/cluster/source"
 	"github.com/kick-dev/kick/internal/cluster/workload"
+	"github.com/kick-dev/kick/internal/core/deps"
 	"github.com/kick-dev/kick/internal/core/freshness"
+	"github.com/kick-dev/kick/internal/core/observation"
 	"github.com/kick-dev/kick/internal/core/policy"
+	"github.com/kick-dev/kick/internal/core/request"
 )
 
 // scopes answers, from caches and the ledger alone, what the policies say about workloads and sources.
@@ -50,32 +55,60 @@ func (s *scopes) of(ctx context.Context, w *workload.Workload) (policy.Scope, er
 	return policy.ScopeOf(policies, w.Labels()), nil
 }
 
-// changes returns the recorded change times of the sources in the scope of a workload, and whether there are sources
-// that have no record yet.
-func (s *scopes) changes(
-	ctx context.Context, w *workload.Workload, scope policy.Scope,
-) (changes freshness.Changes, unobserved bool, err error) {
-	changes = freshness.Changes{}
+// observed returns what is on record of the sources in the scope of a workload.
+func (s *scopes) observed(ctx context.Context, w *workload.Workload, scope policy.Scope) (request.Observed, error) {
+	observed := request.Observed{
+		Changes: freshness.Changes{},
+		Keys:    map[deps.Source]map[string]time.Time{},
+		Writers: map[deps.Source]string{},
+	}
 	if !scope.Managed() {
-		return changes, false, nil
+		return observed, nil
 	}
 	for _, reference := range w.References() {
 		key := source.Key{Namespace: w.Key.Namespace, Source: reference.Source}
 		metadata, err := s.sources.Metadata(ctx, key)
 		if err != nil {
-			return nil, false, err
+			return observed, err
 		}
-		if metadata == nil || !scope.AdmitsSource(labels.Set(metadata.Labels)) {
-			continue
+		switch {
+		case metadata == nil && reference.Required:
+			observed.Missing = append(observed.Missing, fmt.Sprintf("the %s %s", key.Kind, key.Name))
+		case metadata != nil && scope.AdmitsSource(labels.Set(metadata.Labels)):
+			s.observe(&observed, reference, key, metadata, scope)
 		}
-		record := s.ledger.Get(key)
-		if record == nil {
-			unobserved = true
-			continue
-		}
-		changes[reference.Source] = record.ChangedAt
 	}
-	return changes, unobserved, nil
+	return observed, nil
+}
+
+// observe adds one existing source in scope to what is on record.
+func (s *scopes) observe(
+	observed *request.Observed, reference deps.Reference, key source.Key, metadata *metav1.PartialObjectMetadata, scope policy.Scope,
+) {
+	record := s.ledger.Get(key)
+	if record == nil {
+		observed.Unobserved = true
+		return
+	}
+	if lacks := record.Lacks(reference); lacks != "" {
+		observed.Missing = append(observed.Missing, fmt.Sprintf("the key %s of the %s %s", lacks, key.Kind, key.Name))
+	}
+	changedAt, keys := changeFor(scope, reference, metadata, record)
+	if !changedAt.IsZero() {
+		observed.Changes[reference.Source] = changedAt
+		observed.Keys[reference.Source] = keys
+		observed.Writers[reference.Source] = source.Writers(metadata)
+	}
+}
+
+// changeFor returns when a source last changed as far as the consumer is concerned, with the keys if only those count.
+func changeFor(
+	scope policy.Scope, reference deps.Reference, metadata *metav1.PartialObjectMetadata, record *observation.Record,
+) (time.Time, map[string]time.Time) {
+	if scope.ByKey(labels.Set(metadata.Labels)) {
+		return record.Consumed(reference)
+	}
+	return record.ChangedAt, nil
 }
 
 // consumers returns the managed workloads that consume a source, whatever the labels of the source.

@@ -53,6 +53,8 @@ type Options struct {
 	RequestTTL time.Duration
 	// Workers is how many reconciles each controller runs at the same time.
 	Workers int
+	// MaxConcurrentRestarts is how many workloads of the cluster may be restarting at the same time, zero for any number.
+	MaxConcurrentRestarts int
 	// Clock tells the time of the API server.
 	Clock *servertime.Clock
 }
@@ -207,6 +209,7 @@ func (s *shell) addKickRequestController(mgr ctrl.Manager) error {
 		revisions: newRevisions(),
 		attempts:  s.attempts,
 		judged:    newJudged(),
+		slots:     newSlots(s.options.MaxConcurrentRestarts, s.wakeRequest.wake),
 	})
 }
 
@@ -214,7 +217,7 @@ func (s *shell) addKickPolicyController(mgr ctrl.Manager) error {
 	cache := mgr.GetCache()
 	b := builder.TypedControllerManagedBy[types.NamespacedName](mgr).Named("kickpolicy").
 		WithLogConstructor(logs[types.NamespacedName](mgr, "kickpolicy")).
-		WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, &v1alpha1.KickPolicy{}, policyItself()))
+		WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, &v1alpha1.KickPolicy{}, s.policyAndSiblings()))
 	for _, object := range workload.Objects() {
 		b = b.WatchesRawSource(ctrlsource.TypedKind(cache, object, s.policiesOfNamespace()))
 	}

@@ -68,7 +68,24 @@ func (r *sourceReconciler) Reconcile(ctx context.Context, key source.Key) (ctrl.
 	if err != nil || record == nil || !record.Pending {
 		return ctrl.Result{}, err
 	}
-	return r.deliver(ctx, key, *record, consumers)
+	return r.deliver(ctx, key, *record, r.concerned(key, metadata, record, consumers))
+}
+
+// concerned leaves out the consumers of other keys than those that changed last. They are decided about all the same, in
+// case an earlier change of theirs was not delivered before this one came.
+func (r *sourceReconciler) concerned(
+	key source.Key, metadata *metav1.PartialObjectMetadata, record *observation.Record, consumers []consumer,
+) []consumer {
+	var concerned []consumer
+	for _, c := range consumers {
+		reference, _ := c.workload.Reference(key.Source)
+		if changedAt, _ := changeFor(c.scope, reference, metadata, record); changedAt.Equal(record.ChangedAt) {
+			concerned = append(concerned, c)
+			continue
+		}
+		r.coalescer.wakeup.wake(c.workload.Key)
+	}
+	return concerned
 }
 
 func admitting(consumers []consumer, source labels.Set) []consumer {

@@ -170,27 +170,31 @@ func (s *shell) consumersOfRelabelled(kind v1alpha1.SourceKind) handles[workload
 	}, relabelled)
 }
 
-// policyItself reports on a policy that changes.
-func policyItself() handles[types.NamespacedName] {
-	return onChange(func(_ context.Context, object client.Object) []types.NamespacedName {
-		return []types.NamespacedName{client.ObjectKeyFromObject(object)}
+// policyAndSiblings reports on a policy that changes, and on those that may share workloads with it.
+func (s *shell) policyAndSiblings() handles[types.NamespacedName] {
+	return onChange(func(ctx context.Context, object client.Object) []types.NamespacedName {
+		return append(s.policiesIn(ctx, object.GetNamespace()), client.ObjectKeyFromObject(object))
 	}, respecified)
 }
 
 // policiesOfNamespace counts anew for the policies beside an object that appears, goes, or is specified differently.
 func (s *shell) policiesOfNamespace() handles[types.NamespacedName] {
 	return onChange(func(ctx context.Context, object client.Object) []types.NamespacedName {
-		var list v1alpha1.KickPolicyList
-		if err := s.client.List(ctx, &list, client.InNamespace(object.GetNamespace())); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "list the policies of a namespace", "namespace", object.GetNamespace())
-			return nil
-		}
-		var names []types.NamespacedName
-		for i := range list.Items {
-			names = append(names, client.ObjectKeyFromObject(&list.Items[i]))
-		}
-		return names
+		return s.policiesIn(ctx, object.GetNamespace())
 	}, respecified)
+}
+
+func (s *shell) policiesIn(ctx context.Context, namespace string) []types.NamespacedName {
+	var list v1alpha1.KickPolicyList
+	if err := s.client.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "list the policies of a namespace", "namespace", namespace)
+		return nil
+	}
+	var names []types.NamespacedName
+	for i := range list.Items {
+		names = append(names, client.ObjectKeyFromObject(&list.Items[i]))
+	}
+	return names
 }
 
 func (s *shell) workloadsIn(ctx context.Context, namespace string) []*workload.Workload {

@@ -13,7 +13,6 @@ const (
 )
 
 // SourceKind is a kind of object whose content workloads consume, both of them in v1.
-//
 type SourceKind string
 
 // The source kinds KICK observes.

@@ -77,10 +77,11 @@ func run(o options) error {
 
 func addParts(mgr ctrl.Manager, o options, serverClock *servertime.Clock) error {
 	err := controllers.SetupWithManager(mgr, controllers.Options{
-		Namespace:  o.namespace,
-		RequestTTL: o.requestTTL,
-		Workers:    o.workers,
-		Clock:      serverClock,
+		Namespace:             o.namespace,
+		RequestTTL:            o.requestTTL,
+		Workers:               o.workers,
+		MaxConcurrentRestarts: o.maxConcurrentRestarts,
+		Clock:                 serverClock,
 	})
 	if err != nil {
 		return fmt.Errorf("set up the controllers: %w", err)

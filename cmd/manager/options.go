@@ -12,9 +12,12 @@ import (
 
 // options are what the command line says.
 type options struct {
-	leaderElect    bool
-	requestTTL     time.Duration
-	workers        int
+	leaderElect bool
+	requestTTL  time.Duration
+	workers     int
+
+	maxConcurrentRestarts int
+
 	kubeAPIQPS     float64
 	kubeAPIBurst   int
 	metricsAddress string
@@ -35,6 +38,8 @@ func parseOptions(arguments []string) (options, error) {
 		"How long a KickRequest is kept after its end.")
 	flags.IntVar(&o.workers, "workers", 8,
 		"How many sources, and how many workloads, are worked on at the same time.")
+	flags.IntVar(&o.maxConcurrentRestarts, "max-concurrent-restarts", 50,
+		"How many workloads of the cluster may be restarting at the same time; 0 sets no limit.")
 	flags.Float64Var(&o.kubeAPIQPS, "kube-api-qps", 50,
 		"Requests per second to the API server, on average.")
 	flags.IntVar(&o.kubeAPIBurst, "kube-api-burst", 100,
@@ -74,6 +79,9 @@ func (o options) validate() error {
 	}
 	if o.workers <= 0 {
 		faults = append(faults, fmt.Errorf("--workers=%d must be at least 1", o.workers))
+	}
+	if o.maxConcurrentRestarts < 0 {
+		faults = append(faults, fmt.Errorf("--max-concurrent-restarts=%d must not be negative; 0 sets no limit", o.maxConcurrentRestarts))
 	}
 	if o.kubeAPIQPS <= 0 || o.kubeAPIBurst <= 0 {
 		faults = append(faults, fmt.Errorf("--kube-api-qps=%g and --kube-api-burst=%d must be positive", o.kubeAPIQPS, o.kubeAPIBurst))

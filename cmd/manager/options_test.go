@@ -15,6 +15,7 @@ func TestParseOptions(t *testing.T) {
 		"a stray argument":      {[]string{"--namespace=n", "leader"}, `unexpected argument "leader"`},
 		"no time to live":       {[]string{"--namespace=n", "--request-ttl=0s"}, "--request-ttl=0s must be positive"},
 		"no workers":            {[]string{"--namespace=n", "--workers=0"}, "--workers=0 must be at least 1"},
+		"a negative limit":      {[]string{"--namespace=n", "--max-concurrent-restarts=-1"}, "--max-concurrent-restarts=-1 must not be negative"},
 		"no requests":           {[]string{"--namespace=n", "--kube-api-qps=0"}, "--kube-api-qps=0"},
 		"a port too high":       {[]string{"--namespace=n", "--webhook-port=70000"}, "--webhook-port=70000 is not a port"},
 		"a duration gone wrong": {[]string{"--namespace=n", "--request-ttl=soon"}, "request-ttl"},

@@ -22,6 +22,7 @@ const (
 	eventKickFailed     = "KickFailed"
 	eventKickBlocked    = "KickBlocked"
 	eventStampRemoved   = "StampRemoved"
+	eventSourceFlapping = "SourceFlapping"
 	actionRestart       = "Restart"
 	actionEvaluate      = "Evaluate"
 	maxSourcesInMessage = 4
@@ -55,11 +56,24 @@ func (e *Events) Transitioned(workload runtime.Object, request *v1alpha1.KickReq
 		e.Recorder.Eventf(workload, request, severity, eventKickFailed, actionRestart, "%s: %s", reason, message)
 	case phase == v1alpha1.PhaseNoLongerRequired:
 		e.Recorder.Eventf(request, workload, severity, eventKickNotNeeded, actionEvaluate, "%s: %s", reason, message)
+	case reason == v1alpha1.ReasonMinInterval && flapping(request):
+		e.Recorder.Eventf(request, workload, severity, eventSourceFlapping, actionEvaluate, "%s", message)
 	case stalled:
 		e.Recorder.Eventf(request, workload, severity, eventKickBlocked, actionEvaluate, "%s: %s", reason, message)
 	default:
 		e.Recorder.Eventf(request, workload, severity, eventKickWaiting, actionEvaluate, "%s: %s", reason, message)
 	}
+}
+
+// DryRun says what would have been restarted, and because of which changes.
+func (e *Events) DryRun(workload runtime.Object, request *v1alpha1.KickRequest) {
+	e.Recorder.Eventf(request, workload, corev1.EventTypeNormal, eventKickWaiting, actionEvaluate,
+		"%s: would restart because of %s", v1alpha1.ReasonDryRun, sourceList(request.Status.Causes, request.Status.CausesOmitted))
+}
+
+// flapping tells whether the sources of a request changed again and again before its minimum interval had passed.
+func flapping(request *v1alpha1.KickRequest) bool {
+	return request.Status.CurrentRollout != nil && request.Status.CurrentRollout.Streak > 0
 }
 
 // sourceList names sources by kind and name.

@@ -163,7 +163,7 @@ func barrier(ctx context.Context, namespace string) {
 		create(ctx, &v1alpha1.KickPolicy{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 			Spec: v1alpha1.KickPolicySpec{
-				Restart: v1alpha1.Restart{QuietPeriod: &metav1.Duration{}},
+				Restart: v1alpha1.Restart{QuietPeriod: &metav1.Duration{}, MinInterval: &metav1.Duration{}},
 				Discovery: v1alpha1.Discovery{
 					WorkloadSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
 				},

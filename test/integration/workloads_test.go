@@ -157,7 +157,7 @@ func configMap(namespace, name, value string) *corev1.ConfigMap {
 func everything(namespace string) *v1alpha1.KickPolicy {
 	return &v1alpha1.KickPolicy{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "everything"},
-		Spec:       v1alpha1.KickPolicySpec{Restart: v1alpha1.Restart{QuietPeriod: &metav1.Duration{}}},
+		Spec:       v1alpha1.KickPolicySpec{Restart: v1alpha1.Restart{QuietPeriod: &metav1.Duration{}, MinInterval: &metav1.Duration{}}},
 	}
 }
 

@@ -216,7 +216,7 @@ func (b *book) roomy(planned map[*shard]*content) *shard {
 		if content := planned[shard]; content != nil {
 			records = content.records
 		}
-		if len(records) < maxRecords {
+		if roomy(records) {
 			return shard
 		}
 	}

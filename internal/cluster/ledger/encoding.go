@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,8 @@ func encode(source deps.Source, record observation.Record) v1alpha1.SourceRecord
 		Fingerprint:     record.Fingerprint,
 		KeyID:           record.KeyID,
 		Encoding:        record.Encoding,
+		Keys:            encodeKeys(record.Keys),
+		KeysOmitted:     record.Keys == nil,
 		Pending:         record.Pending,
 	}
 }
@@ -33,8 +36,40 @@ func decode(record *v1alpha1.SourceRecord) (deps.Source, observation.Record) {
 		Fingerprint:     record.Fingerprint,
 		KeyID:           record.KeyID,
 		Encoding:        record.Encoding,
+		Keys:            decodeKeys(record),
 		Pending:         record.Pending,
 	}
+}
+
+func encodeKeys(keys observation.Keys) []v1alpha1.KeyRecord {
+	var list []v1alpha1.KeyRecord
+	for _, name := range slices.Sorted(maps.Keys(keys)) {
+		list = append(list, v1alpha1.KeyRecord{
+			Name: name, Digest: keys[name].Digest, ChangedAt: metav1.NewMicroTime(keys[name].ChangedAt),
+		})
+	}
+	return list
+}
+
+func decodeKeys(record *v1alpha1.SourceRecord) observation.Keys {
+	if record.KeysOmitted {
+		return nil
+	}
+	keys := make(observation.Keys, len(record.Keys))
+	for _, key := range record.Keys {
+		keys[key.Name] = observation.KeyRecord{Digest: key.Digest, ChangedAt: key.ChangedAt.Time}
+	}
+	return keys
+}
+
+// weightOf is about how many bytes a record takes in a ledger object.
+func weightOf(source deps.Source, record observation.Record) int {
+	const ofRecord, ofKey = 350, 100
+	weight := ofRecord + len(source.Name)
+	for name := range record.Keys {
+		weight += ofKey + len(name)
+	}
+	return weight
 }
 
 // encodeAll lists records in a stable order, so that equal content is stored as equal bytes.

@@ -13,8 +13,12 @@ import (
 	"github.com/kick-dev/kick/internal/core/observation"
 )
 
-// maxRecords is how many records one ledger object holds: some 350 kB, well below what etcd admits.
-const maxRecords = 1000
+// A shard takes further records while it is below these bounds: well below what etcd admits (1.5 MiB), with room for its
+// records to grow by many keys.
+const (
+	maxRecords = 1000
+	maxWeight  = 512 << 10
+)
 
 // shard is one ledger object.
 type shard struct {
@@ -29,6 +33,18 @@ type shard struct {
 type content struct {
 	records map[deps.Source]observation.Record
 	noted   int
+}
+
+// roomy tells whether records leave room for another one.
+func roomy(records map[deps.Source]observation.Record) bool {
+	if len(records) >= maxRecords {
+		return false
+	}
+	weight := 0
+	for source, record := range records {
+		weight += weightOf(source, record)
+	}
+	return weight < maxWeight
 }
 
 func newShard(name string) *shard {

@@ -2,12 +2,14 @@ package ledger_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -69,6 +71,56 @@ func TestARecordSurvivesTheProcess(t *testing.T) {
 	}
 	if first, second := loaded(t, c).Key(), successor.Key(); first.ID != second.ID {
 		t.Errorf("the fingerprint key was made anew: %s, %s", first.ID, second.ID)
+	}
+}
+
+func TestTheKeysOfARecordSurviveTheProcess(t *testing.T) {
+	at := time.Date(2026, 8, 6, 12, 0, 0, 123456000, time.UTC)
+	for name, keys := range map[string]observation.Keys{
+		"none":           {},
+		"too many":       nil,
+		"one and a gone": {"a": {Digest: []byte{1}, ChangedAt: at}, "b": {ChangedAt: at}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, want := newClient(t, interceptor.Funcs{}), record("7", false)
+			want.Keys = keys
+			if err := loaded(t, c).Put(t.Context(), key("db"), want); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(&want, loaded(t, c).Get(key("db"))); diff != "" {
+				t.Errorf("the successor finds (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A ledger object has to stay below what etcd admits, however many keys the sources have.
+func TestSourcesOfManyKeysAreSpreadOverLedgers(t *testing.T) {
+	c := newClient(t, interceptor.Funcs{})
+	store, big := loaded(t, c), record("7", false)
+	big.Keys = observation.Keys{}
+	for i := range 250 {
+		big.Keys[fmt.Sprintf("a-rather-long-name-of-a-key-%d", i)] = observation.KeyRecord{Digest: make([]byte, 8), ChangedAt: big.ChangedAt}
+	}
+	const sources = 60
+	for i := range sources {
+		if err := store.Put(t.Context(), key(fmt.Sprintf("s%d", i)), big); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var list v1alpha1.KickLedgerList
+	if err := c.List(t.Context(), &list); err != nil {
+		t.Fatal(err)
+	}
+	records := 0
+	for i := range list.Items {
+		records += len(list.Items[i].Records)
+		if encoded, _ := json.Marshal(list.Items[i]); len(encoded) > 1<<20 {
+			t.Errorf("ledger %s has %d bytes", list.Items[i].Name, len(encoded))
+		}
+	}
+	if len(list.Items) < 2 || records != sources {
+		t.Errorf("%d ledgers with %d records", len(list.Items), records)
 	}
 }
 

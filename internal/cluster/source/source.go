@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -50,7 +52,7 @@ func KeyOf(kind v1alpha1.SourceKind, object client.Object) Key {
 }
 
 // Slim is a cache transform: of a source it keeps name, UID, version, labels and, as a single managedFields entry, its
-// last write.
+// writers and its last write.
 func Slim(object any) (any, error) {
 	metadata, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok {
@@ -64,7 +66,7 @@ func Slim(object any) (any, error) {
 		ResourceVersion:   metadata.ResourceVersion,
 		Labels:            metadata.Labels,
 		CreationTimestamp: metadata.CreationTimestamp,
-		ManagedFields:     []metav1.ManagedFieldsEntry{{Time: &lastWrite}},
+		ManagedFields:     []metav1.ManagedFieldsEntry{{Manager: Writers(metadata), Time: &lastWrite}},
 	}
 	return metadata, nil
 }
@@ -80,6 +82,18 @@ func LastWrite(object client.Object) time.Time {
 		}
 	}
 	return latest
+}
+
+// Writers names the field managers that own content of an object.
+func Writers(object client.Object) string {
+	var writers []string
+	for _, entry := range object.GetManagedFields() {
+		if entry.Manager != "" && ownsContent(entry.FieldsV1) {
+			writers = append(writers, entry.Manager)
+		}
+	}
+	slices.Sort(writers)
+	return strings.Join(slices.Compact(writers), ", ")
 }
 
 // ownsContent tells whether a set of fields holds any that counts as content. One that does not say is taken to.
@@ -133,6 +147,7 @@ func (r *Reader) Sight(ctx context.Context, key Key, under fingerprint.Key) (obs
 		LastWrite:       LastWrite(object),
 		Fingerprint:     under.Digest(content),
 		KeyID:           under.ID,
+		Keys:            under.KeyDigests(content),
 	}, true, nil
 }
 

@@ -30,6 +30,9 @@ func TestSlimKeepsTheLastWriteAndTheLabels(t *testing.T) {
 	if got := source.LastWrite(slim); !got.Equal(written.Time) {
 		t.Errorf("last write %s, want %s", got, written)
 	}
+	if got := source.Writers(slim); got != "a, b, undated" {
+		t.Errorf("writers %q", got)
+	}
 	if slim.Labels["tier"] != "db" || slim.ResourceVersion != "7" || slim.UID != "u" || slim.Name != "db" {
 		t.Errorf("identity or labels are lost: %+v", slim)
 	}

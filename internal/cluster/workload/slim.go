@@ -44,7 +44,7 @@ func slimContainers(containers []corev1.Container) []corev1.Container {
 			}
 		}
 		for _, mount := range containers[i].VolumeMounts {
-			slim[i].VolumeMounts = append(slim[i].VolumeMounts, corev1.VolumeMount{Name: mount.Name})
+			slim[i].VolumeMounts = append(slim[i].VolumeMounts, corev1.VolumeMount{Name: mount.Name, SubPath: mount.SubPath})
 		}
 	}
 	return slim

@@ -3,6 +3,9 @@
 package workload
 
 import (
+	"strings"
+	"time"
+
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -62,6 +65,31 @@ func (w *Workload) Labels() labels.Set { return w.object.GetLabels() }
 
 // References are the sources that the Pod template consumes.
 func (w *Workload) References() []deps.Reference { return deps.Extract(w.template()) }
+
+// Reference is the use the Pod template makes of a source. It reports false for a source it does not consume.
+func (w *Workload) Reference(source deps.Source) (deps.Reference, bool) {
+	for _, reference := range w.References() {
+		if reference.Source == source {
+			return reference, true
+		}
+	}
+	return deps.Reference{}, false
+}
+
+// TemplateWriter names the field manager that last wrote to the Pod template, KICK left aside; empty if that is not
+// known. A workload from the cache does not know.
+func (w *Workload) TemplateWriter() string {
+	var writer string
+	var last time.Time
+	for _, entry := range w.object.GetManagedFields() {
+		foreign := entry.Manager != v1alpha1.FieldManager && entry.Subresource == ""
+		if foreign && entry.Time != nil && !entry.Time.Time.Before(last) &&
+			entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:template"`) {
+			writer, last = entry.Manager, entry.Time.Time
+		}
+	}
+	return writer
+}
 
 // Stamp is the restartedAt annotation on the Pod template, empty if there is none.
 func (w *Workload) Stamp() string { return w.template().Annotations[v1alpha1.RestartedAtAnnotation] }

@@ -49,6 +49,13 @@ type Reference struct {
 	Source
 	// Readers are the containers that consume the source, sorted and without repetition.
 	Readers []Reader
+	// Whole is true where every key of the source is consumed. Otherwise Keys lists those that are, sorted.
+	Whole bool
+	Keys  []string
+	// Required is true where new Pods do not start without the source, and RequiredKeys lists the keys they do not start
+	// without, sorted.
+	Required     bool
+	RequiredKeys []string
 }
 
 // Extract returns the sources that a Pod template consumes through env, envFrom, secret, configMap and projected
@@ -56,107 +63,109 @@ type Reference struct {
 // tokens and credentials of volume drivers are not read by containers and do not count.
 func Extract(template *corev1.PodTemplateSpec) []Reference {
 	found := collector{}
-	found.environments(template.Spec.InitContainers)
-	found.environments(template.Spec.Containers)
+	for _, containers := range [][]corev1.Container{template.Spec.InitContainers, template.Spec.Containers} {
+		for i := range containers {
+			found.environment(&containers[i])
+		}
+	}
 	mounts := mountsByVolume(template)
 	for i := range template.Spec.Volumes {
 		volume := &template.Spec.Volumes[i]
-		for _, source := range volumeSources(volume) {
-			found.addVolume(source, mounts[volume.Name])
+		for _, part := range partsOf(volume) {
+			found.volume(part, mounts[volume.Name])
 		}
 	}
 	return found.references()
 }
 
-// collector gathers the readers of each source.
-type collector map[Source][]Reader
+// collector merges the uses of each source.
+type collector map[Source]*Reference
 
-func (c collector) add(kind v1alpha1.SourceKind, name string, reader Reader) {
-	if name == "" {
-		return // The API server admits an empty name in some references; it refers to nothing.
+// add records one use of a source. Without keys the whole source is consumed.
+func (c collector) add(source Source, reader Reader, optional bool, keys ...string) *Reference {
+	if source.Name == "" {
+		return &Reference{} // The API server admits an empty name in some references; it refers to nothing.
 	}
-	source := Source{Kind: kind, Name: name}
-	c[source] = append(c[source], reader)
+	reference := c[source]
+	if reference == nil {
+		reference = &Reference{Source: source}
+		c[source] = reference
+	}
+	reference.Readers = append(reference.Readers, reader)
+	reference.Whole = reference.Whole || len(keys) == 0
+	reference.Keys = append(reference.Keys, keys...)
+	reference.Required = reference.Required || !optional
+	return reference
 }
 
-func (c collector) environments(containers []corev1.Container) {
-	for i := range containers {
-		reader := Reader{Container: containers[i].Name, Channel: Environment}
-		for _, from := range containers[i].EnvFrom {
-			if from.SecretRef != nil {
-				c.add(v1alpha1.Secret, from.SecretRef.Name, reader)
-			}
-			if from.ConfigMapRef != nil {
-				c.add(v1alpha1.ConfigMap, from.ConfigMapRef.Name, reader)
-			}
-		}
-		for _, variable := range containers[i].Env {
-			if variable.ValueFrom == nil {
-				continue
-			}
-			if ref := variable.ValueFrom.SecretKeyRef; ref != nil {
-				c.add(v1alpha1.Secret, ref.Name, reader)
-			}
-			if ref := variable.ValueFrom.ConfigMapKeyRef; ref != nil {
-				c.add(v1alpha1.ConfigMap, ref.Name, reader)
-			}
-		}
+// key records the use of a single key by the environment of a container.
+func (c collector) key(source Source, reader Reader, optional *bool, key string) {
+	reference := c.add(source, reader, yes(optional), key)
+	if !yes(optional) {
+		reference.RequiredKeys = append(reference.RequiredKeys, key)
 	}
 }
 
-func (c collector) addVolume(source Source, containers []string) {
-	if len(containers) == 0 {
-		containers = []string{""}
+func (c collector) environment(container *corev1.Container) {
+	reader := Reader{Container: container.Name, Channel: Environment}
+	for _, from := range container.EnvFrom {
+		if ref := from.SecretRef; ref != nil {
+			c.add(Source{v1alpha1.Secret, ref.Name}, reader, yes(ref.Optional))
+		}
+		if ref := from.ConfigMapRef; ref != nil {
+			c.add(Source{v1alpha1.ConfigMap, ref.Name}, reader, yes(ref.Optional))
+		}
 	}
-	for _, container := range containers {
-		c.add(source.Kind, source.Name, Reader{Container: container, Channel: Volume})
+	for _, variable := range container.Env {
+		if variable.ValueFrom == nil {
+			continue
+		}
+		if ref := variable.ValueFrom.SecretKeyRef; ref != nil {
+			c.key(Source{v1alpha1.Secret, ref.Name}, reader, ref.Optional, ref.Key)
+		}
+		if ref := variable.ValueFrom.ConfigMapKeyRef; ref != nil {
+			c.key(Source{v1alpha1.ConfigMap, ref.Name}, reader, ref.Optional, ref.Key)
+		}
+	}
+}
+
+func (c collector) volume(part part, mounts []mount) {
+	if len(mounts) == 0 {
+		mounts = []mount{{}}
+	}
+	for _, m := range mounts {
+		reference := c.add(part.source, Reader{Container: m.container, Channel: Volume}, part.optional, part.keysAt(m.subPath)...)
+		if part.optional {
+			continue
+		}
+		for _, item := range part.items {
+			reference.RequiredKeys = append(reference.RequiredKeys, item.Key)
+		}
 	}
 }
 
 func (c collector) references() []Reference {
 	result := make([]Reference, 0, len(c))
-	for source, readers := range c {
-		slices.SortFunc(readers, func(a, b Reader) int {
+	for _, reference := range c {
+		slices.SortFunc(reference.Readers, func(a, b Reader) int {
 			return cmp.Or(cmp.Compare(a.Container, b.Container), cmp.Compare(a.Channel, b.Channel))
 		})
-		result = append(result, Reference{Source: source, Readers: slices.Compact(readers)})
+		reference.Readers = slices.Compact(reference.Readers)
+		reference.Keys = distinct(reference.Keys)
+		reference.RequiredKeys = distinct(reference.RequiredKeys)
+		if reference.Whole {
+			reference.Keys = nil
+		}
+		result = append(result, *reference)
 	}
 	slices.SortFunc(result, func(a, b Reference) int { return a.Compare(b.Source) })
 	return result
 }
 
-// volumeSources lists the Secrets and ConfigMaps whose content a volume holds.
-func volumeSources(volume *corev1.Volume) []Source {
-	var sources []Source
-	if volume.Secret != nil {
-		sources = append(sources, Source{v1alpha1.Secret, volume.Secret.SecretName})
-	}
-	if volume.ConfigMap != nil {
-		sources = append(sources, Source{v1alpha1.ConfigMap, volume.ConfigMap.Name})
-	}
-	if volume.Projected == nil {
-		return sources
-	}
-	for _, part := range volume.Projected.Sources {
-		if part.Secret != nil {
-			sources = append(sources, Source{v1alpha1.Secret, part.Secret.Name})
-		}
-		if part.ConfigMap != nil {
-			sources = append(sources, Source{v1alpha1.ConfigMap, part.ConfigMap.Name})
-		}
-	}
-	return sources
+func distinct(keys []string) []string {
+	slices.Sort(keys)
+	return slices.Compact(keys)
 }
 
-// mountsByVolume maps each volume to the containers that mount it.
-func mountsByVolume(template *corev1.PodTemplateSpec) map[string][]string {
-	mounts := map[string][]string{}
-	for _, containers := range [][]corev1.Container{template.Spec.InitContainers, template.Spec.Containers} {
-		for i := range containers {
-			for _, mount := range containers[i].VolumeMounts {
-				mounts[mount.Name] = append(mounts[mount.Name], containers[i].Name)
-			}
-		}
-	}
-	return mounts
-}
+// yes reads an optional flag of the API.
+func yes(flag *bool) bool { return flag != nil && *flag }

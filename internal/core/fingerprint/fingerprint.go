@@ -15,7 +15,7 @@ import (
 
 // Encoding is the version of the byte encoding under the digest. It must be raised whenever the encoding changes:
 // records of another version are taken anew, so that an upgrade restarts nothing.
-const Encoding int32 = 1
+const Encoding int32 = 2
 
 // KeySize is the length of a Key's secret in bytes.
 const KeySize = 32
@@ -57,6 +57,34 @@ func (k Key) Digest(content Content) []byte {
 	writeEntries(mac, tagData, content.Data)
 	writeEntries(mac, tagBinaryData, content.BinaryData)
 	return mac.Sum(nil)
+}
+
+// MaxKeys is the number of keys up to which a source has digests of its keys.
+const MaxKeys = 256
+
+// keyDigestSize is the length of the digest of a key's value: enough to tell values apart, and little to store.
+const keyDigestSize = 8
+
+// KeyDigests returns a digest of the value of each key, nil if there are more than MaxKeys.
+func (k Key) KeyDigests(content Content) map[string][]byte {
+	if len(content.Data)+len(content.BinaryData) > MaxKeys {
+		return nil
+	}
+	digests := map[string][]byte{}
+	mac := hmac.New(sha256.New, k.Secret)
+	for _, part := range []struct {
+		tag     byte
+		entries map[string][]byte
+	}{{tagData, content.Data}, {tagBinaryData, content.BinaryData}} {
+		for key, value := range part.entries {
+			mac.Reset()
+			writeField(mac, []byte{part.tag})
+			writeField(mac, []byte(key))
+			writeField(mac, value)
+			digests[key] = mac.Sum(nil)[:keyDigestSize]
+		}
+	}
+	return digests
 }
 
 func writeEntries(mac hash.Hash, tag byte, entries map[string][]byte) {

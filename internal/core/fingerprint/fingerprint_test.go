@@ -3,6 +3,7 @@ package fingerprint_test
 import (
 	"bytes"
 	"maps"
+	"strconv"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -74,5 +75,35 @@ func BenchmarkDigest(b *testing.B) {
 	b.SetBytes(1 << 20)
 	for b.Loop() {
 		key.Digest(content)
+	}
+}
+
+func TestKeyDigestsTellWhichKeyChanged(t *testing.T) {
+	before := fingerprint.Content{Data: entries{"a": []byte("1"), "b": []byte("1")}, BinaryData: entries{"c": []byte("1")}}
+	after := fingerprint.Content{Data: entries{"a": []byte("1"), "b": []byte("2")}, BinaryData: entries{"c": []byte("1"), "d": nil}}
+	old, changed := key.KeyDigests(before), key.KeyDigests(after)
+	if len(changed) != 4 || !bytes.Equal(old["a"], changed["a"]) || bytes.Equal(old["b"], changed["b"]) || !bytes.Equal(old["c"], changed["c"]) {
+		t.Errorf("digests %x, then %x", old, changed)
+	}
+	moved := key.KeyDigests(fingerprint.Content{Data: entries{"c": []byte("1")}})
+	if bytes.Equal(moved["c"], old["c"]) {
+		t.Error("a key that moves from binaryData to data keeps its digest")
+	}
+	if bytes.Equal(old["a"], old["b"]) {
+		t.Error("two keys of one value have one digest")
+	}
+}
+
+func TestASourceOfVeryManyKeysHasNoKeyDigests(t *testing.T) {
+	many := entries{}
+	for i := range fingerprint.MaxKeys {
+		many[strconv.Itoa(i)] = nil
+	}
+	if got := key.KeyDigests(secretOf(many)); len(got) != fingerprint.MaxKeys {
+		t.Errorf("%d digests", len(got))
+	}
+	many["one more"] = nil
+	if got := key.KeyDigests(secretOf(many)); got != nil {
+		t.Errorf("%d digests", len(got))
 	}
 }

@@ -19,6 +19,19 @@ type Input struct {
 	Latest time.Time
 	// Since is when the restart was first asked for.
 	Since time.Time
+	// Manual is true where a person asked for the restart, Override where windows and GitOps are not to hold it back.
+	Manual, Override bool
+	// Last is the restart before this one.
+	Last Restart
+	// Writers says who writes the sources that the restart is about.
+	Writers string
+
+	// Stale is true once Pods are known to be stale. Some checks concern only restarts that would be made otherwise.
+	Stale bool
+	// Missing names the required sources and keys that do not exist.
+	Missing []string
+	// Full says which limit on concurrent restarts is reached, empty for none.
+	Full string
 }
 
 // Block says why a restart may not run now.
@@ -30,6 +43,9 @@ type Block struct {
 	OpensAt string
 	// RecheckAt is when to ask again if nothing happens before; zero for no need.
 	RecheckAt time.Time
+
+	// passing marks what goes away by itself within moments.
+	passing bool
 }
 
 // check is one link of the chain: it returns nil to allow.
@@ -37,18 +53,33 @@ type check func(Input) *Block
 
 var chain = []check{
 	suspended,
+	dryRun,
 	outsideSchedule,
+	missingSource,
 	quiet,
+	minInterval,
+	concurrency,
 }
 
-// Evaluate asks the chain. It returns nil when the restart may run.
+// Evaluate asks the whole chain. It returns nil when the restart may run, and otherwise the first block, whose message
+// names the others that will not pass by themselves.
 func Evaluate(input Input) *Block {
+	var first *Block
+	var others []string
 	for _, link := range chain {
-		if block := link(input); block != nil {
-			return block
+		block := link(input)
+		switch {
+		case block == nil:
+		case first == nil:
+			first = block
+		case !block.passing:
+			others = append(others, block.Reason)
 		}
 	}
-	return nil
+	if len(others) > 0 {
+		first.Message += "; it is held back by " + strings.Join(others, ", ") + " too"
+	}
+	return first
 }
 
 // suspended holds a workload that only suspended policies manage.
@@ -61,5 +92,44 @@ func suspended(input Input) *Block {
 		Reason: v1alpha1.ReasonPolicySuspended,
 		Message: fmt.Sprintf("every policy that selects the workload is suspended: %s",
 			strings.Join(input.Scope.Names(), ", ")),
+	}
+}
+
+// dryRun holds a stale workload that only dry runs manage.
+func dryRun(input Input) *Block {
+	if !input.Stale || !input.Scope.DryRun() {
+		return nil
+	}
+	return &Block{
+		Phase:  v1alpha1.PhaseWaitingForGate,
+		Reason: v1alpha1.ReasonDryRun,
+		Message: fmt.Sprintf("the workload would be restarted, but every policy that selects it is a dry run: %s",
+			strings.Join(input.Scope.Names(), ", ")),
+	}
+}
+
+// missingSource holds a workload whose new Pods could not start: Pods with old content are better than none.
+func missingSource(input Input) *Block {
+	if !input.Stale || len(input.Missing) == 0 {
+		return nil
+	}
+	return &Block{
+		Phase:  v1alpha1.PhaseWaitingForGate,
+		Reason: v1alpha1.ReasonMissingSource,
+		Message: fmt.Sprintf("new Pods would not start without %s; create it, or mark the reference as optional",
+			strings.Join(input.Missing, ", ")),
+	}
+}
+
+// concurrency holds a workload while as many others as are permitted are restarting.
+func concurrency(input Input) *Block {
+	if !input.Stale || input.Full == "" {
+		return nil
+	}
+	return &Block{
+		Phase:   v1alpha1.PhaseWaitingForGate,
+		Reason:  v1alpha1.ReasonConcurrencyLimit,
+		Message: input.Full,
+		passing: true,
 	}
 }

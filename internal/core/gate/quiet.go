@@ -7,10 +7,10 @@ import (
 )
 
 // quiet waits until no change has come for a while, so that changes that belong together lead to one restart. A source
-// that never rests does not put the restart off for ever.
+// that never rests does not put the restart off for ever, and a person who asks for one does not wait.
 func quiet(input Input) *Block {
 	period, most := input.Scope.Quiet()
-	if period == 0 || input.Latest.IsZero() {
+	if period == 0 || input.Latest.IsZero() || input.Manual {
 		return nil
 	}
 	until := input.Latest.Add(period)
@@ -25,5 +25,6 @@ func quiet(input Input) *Block {
 		Reason:    v1alpha1.ReasonQuietPeriod,
 		Message:   fmt.Sprintf("collecting changes until none has come for %s, for at most %s", period, most),
 		RecheckAt: until,
+		passing:   true,
 	}
 }

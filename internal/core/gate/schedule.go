@@ -11,6 +11,9 @@ import (
 
 // outsideSchedule holds a workload until the windows of all its policies are open.
 func outsideSchedule(input Input) *Block {
+	if input.Override {
+		return nil
+	}
 	var schedules []schedule.Schedule
 	var closed []string
 	for _, policy := range input.Scope.Policies {

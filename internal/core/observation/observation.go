@@ -26,6 +26,8 @@ type Record struct {
 	Fingerprint []byte
 	KeyID       string
 	Encoding    int32
+	// Keys is what is remembered of each key, nil for a source of too many.
+	Keys Keys
 	// Pending is true while the change may not have reached every consumer.
 	Pending bool
 }
@@ -37,6 +39,8 @@ type Sight struct {
 	LastWrite   time.Time
 	Fingerprint []byte
 	KeyID       string
+	// Keys are digests of the values of the keys, nil for a source of too many.
+	Keys map[string][]byte
 }
 
 // Result classifies a sight.
@@ -76,6 +80,7 @@ func Observe(record *Record, sight Sight, now time.Time) (Record, Result) {
 	}
 	next.ChangedAt = changeTime(*record, sight.LastWrite, now)
 	next.Fingerprint = sight.Fingerprint
+	next.Keys = record.Keys.observe(sight.Keys, next.ChangedAt)
 	next.Pending = true
 	return next, Relevant
 }
@@ -88,6 +93,7 @@ func baseline(sight Sight) Record {
 		Fingerprint:     sight.Fingerprint,
 		KeyID:           sight.KeyID,
 		Encoding:        fingerprint.Encoding,
+		Keys:            Keys(nil).observe(sight.Keys, sight.LastWrite.Truncate(Precision)),
 		Pending:         true,
 	}
 }
@@ -99,9 +105,12 @@ func rebase(record Record, sight Sight) Record {
 	next := baseline(sight)
 	next.Pending = record.Pending || sight.LastWrite.After(record.LastWrite)
 	next.ChangedAt = later(next.ChangedAt, record.ChangedAt)
+	known := Keys(nil) // Which keys a later write changed cannot be told either.
 	if !sight.LastWrite.After(record.LastWrite) {
 		next.ChangedAt = record.ChangedAt
+		known = record.Keys
 	}
+	next.Keys = known.rebase(sight.Keys, next.ChangedAt)
 	next.LastWrite = later(next.LastWrite, record.LastWrite)
 	return next
 }

@@ -3,8 +3,6 @@
 package policy
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,10 +18,20 @@ import (
 type Policy struct {
 	Name      string
 	Suspended bool
+	// DryRun is true for a policy that only says what it would restart.
+	DryRun bool
+	// ByKey is true where only the keys count that a workload consumes.
+	ByKey bool
 	// Schedule says when restarts may run. One that does not parse is closed.
 	Schedule schedule.Schedule
 	// Quiet is how long no change may have come before a restart, MaxQuiet the longest wait for that.
 	Quiet, MaxQuiet time.Duration
+	// MinInterval is the shortest time between two restarts of a workload.
+	MinInterval time.Duration
+	// RolloutDeadline is how long a rollout may take, zero for the default.
+	RolloutDeadline time.Duration
+	// MaxConcurrent is how many workloads of the policy may be restarting at the same time, zero for any number.
+	MaxConcurrent int
 	// SelectorsValid is false for a policy whose selectors do not parse: it selects nothing.
 	SelectorsValid bool
 
@@ -40,12 +48,14 @@ func Parse(policy *v1alpha1.KickPolicy) (Policy, field.ErrorList) {
 	parsed := Policy{
 		Name:         policy.Name,
 		Suspended:    policy.Spec.Suspend,
+		DryRun:       policy.Spec.DryRun,
+		ByKey:        policy.Spec.Discovery.Granularity == v1alpha1.GranularityKey,
 		workloads:    labels.Nothing(),
 		dependencies: labels.Nothing(),
 	}
 	windows, scheduleFaults := schedule.Parse(policy.Spec.Schedule.Windows, field.NewPath("spec", "schedule", "windows"))
 	parsed.Schedule = windows
-	parsed.Quiet, parsed.MaxQuiet = length(policy.Spec.Restart.QuietPeriod), length(policy.Spec.Restart.MaxQuiet)
+	parsed.restrain(&policy.Spec.Restart)
 	discovery := &policy.Spec.Discovery
 	path := field.NewPath("spec", "discovery")
 	workloads, faults := parseSelector(&discovery.WorkloadSelector, path.Child("workloadSelector"))
@@ -60,6 +70,14 @@ func Parse(policy *v1alpha1.KickPolicy) (Policy, field.ErrorList) {
 		parsed.workloads, parsed.dependencies = workloads, dependencies
 	}
 	return parsed, append(faults, scheduleFaults...)
+}
+
+func (p *Policy) restrain(restart *v1alpha1.Restart) {
+	p.Quiet, p.MaxQuiet = length(restart.QuietPeriod), length(restart.MaxQuiet)
+	p.MinInterval, p.RolloutDeadline = length(restart.MinInterval), length(restart.RolloutDeadline)
+	if restart.MaxConcurrent != nil {
+		p.MaxConcurrent = int(*restart.MaxConcurrent)
+	}
 }
 
 // length reads a duration that the API server defaults; absent means none.
@@ -88,59 +106,4 @@ func (p Policy) SelectsWorkload(workload labels.Labels) bool { return p.workload
 // AdmitsSource tells whether changes of a source with these labels count for the policy.
 func (p Policy) AdmitsSource(source labels.Labels) bool {
 	return source.Get(IgnoreLabel) != "true" && p.dependencies.Matches(source)
-}
-
-// Scope is what the policies say together about one workload.
-type Scope struct {
-	// Policies select the workload, sorted by name.
-	Policies []Policy
-}
-
-// ScopeOf returns the scope of a workload with these labels under the policies of its namespace. Suspended policies
-// count only where no other selects the workload: then its requests are made, and parked.
-func ScopeOf(policies []Policy, workload labels.Labels) Scope {
-	var active, suspended []Policy
-	for _, policy := range policies {
-		switch {
-		case !policy.SelectsWorkload(workload):
-		case policy.Suspended:
-			suspended = append(suspended, policy)
-		default:
-			active = append(active, policy)
-		}
-	}
-	selected := active
-	if len(active) == 0 {
-		selected = suspended
-	}
-	slices.SortFunc(selected, func(a, b Policy) int { return cmp.Compare(a.Name, b.Name) })
-	return Scope{Policies: selected}
-}
-
-// Managed tells whether any policy selects the workload.
-func (s Scope) Managed() bool { return len(s.Policies) > 0 }
-
-// Suspended tells whether the workload is managed by suspended policies alone.
-func (s Scope) Suspended() bool { return s.Managed() && s.Policies[0].Suspended }
-
-// AdmitsSource tells whether a source with these labels is in D(w): the union over the policies in scope.
-func (s Scope) AdmitsSource(source labels.Labels) bool {
-	return slices.ContainsFunc(s.Policies, func(p Policy) bool { return p.AdmitsSource(source) })
-}
-
-// Quiet is the longest quiet period of the policies in scope, with the longest wait for it.
-func (s Scope) Quiet() (quiet, most time.Duration) {
-	for _, policy := range s.Policies {
-		quiet, most = max(quiet, policy.Quiet), max(most, policy.MaxQuiet)
-	}
-	return quiet, most
-}
-
-// Names of the policies in scope.
-func (s Scope) Names() []string {
-	names := make([]string, len(s.Policies))
-	for i, policy := range s.Policies {
-		names[i] = policy.Name
-	}
-	return names
 }

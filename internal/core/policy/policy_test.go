@@ -3,6 +3,7 @@ package policy_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +35,7 @@ func policyOf(name string, workloads metav1.LabelSelector, change ...func(*v1alp
 }
 
 func suspended(p *v1alpha1.KickPolicy) { p.Spec.Suspend = true }
+func dry(p *v1alpha1.KickPolicy)       { p.Spec.DryRun = true }
 
 func only(match map[string]string) func(*v1alpha1.KickPolicy) {
 	return func(p *v1alpha1.KickPolicy) {
@@ -132,7 +134,20 @@ func TestScopeOf(t *testing.T) {
 		workload  labels.Set
 		names     []string
 		suspended bool
+		dryRun    bool
 	}{
+		"a dry run does not count beside a policy that acts": {
+			policies: []*v1alpha1.KickPolicy{policyOf("a", web, dry), policyOf("b", web)},
+			workload: labels.Set{"app": "web"}, names: []string{"b"},
+		},
+		"dry runs alone decide, suspended policies left aside": {
+			policies: []*v1alpha1.KickPolicy{policyOf("a", web, suspended), policyOf("b", web, dry), policyOf("c", web, dry)},
+			workload: labels.Set{"app": "web"}, names: []string{"b", "c"}, dryRun: true,
+		},
+		"a dry run that is suspended is suspended": {
+			policies: []*v1alpha1.KickPolicy{policyOf("a", web, suspended, dry)},
+			workload: labels.Set{"app": "web"}, names: []string{"a"}, suspended: true,
+		},
 		"no policy": {workload: labels.Set{"app": "web"}, names: []string{}},
 		"another label": {
 			policies: []*v1alpha1.KickPolicy{policyOf("p", web)}, workload: labels.Set{"app": "db"}, names: []string{},
@@ -159,8 +174,8 @@ func TestScopeOf(t *testing.T) {
 			if diff := cmp.Diff(tc.names, scope.Names()); diff != "" {
 				t.Errorf("policies (-want +got):\n%s", diff)
 			}
-			if scope.Managed() != (len(tc.names) > 0) || scope.Suspended() != tc.suspended {
-				t.Errorf("managed %v, suspended %v", scope.Managed(), scope.Suspended())
+			if scope.Managed() != (len(tc.names) > 0) || scope.Suspended() != tc.suspended || scope.DryRun() != tc.dryRun {
+				t.Errorf("managed %v, suspended %v, dry run %v", scope.Managed(), scope.Suspended(), scope.DryRun())
 			}
 		})
 	}
@@ -178,6 +193,41 @@ func TestScopeAdmitsTheUnionOfSources(t *testing.T) {
 	for tier, want := range map[string]bool{"db": true, "cache": true, "web": false} {
 		if got := scope.AdmitsSource(labels.Set{"tier": tier}); got != want {
 			t.Errorf("tier %s admitted: %v, want %v", tier, got, want)
+		}
+	}
+}
+
+func TestAScopeIsAsRestrainedAsItsStrictestPolicy(t *testing.T) {
+	restraint := func(quiet, interval, deadline time.Duration) func(*v1alpha1.KickPolicy) {
+		return func(p *v1alpha1.KickPolicy) {
+			p.Spec.Restart = v1alpha1.Restart{
+				QuietPeriod: &metav1.Duration{Duration: quiet}, MinInterval: &metav1.Duration{Duration: interval},
+				RolloutDeadline: &metav1.Duration{Duration: deadline},
+			}
+		}
+	}
+	everything := metav1.LabelSelector{}
+	scope := policy.ScopeOf(parse(t,
+		policyOf("a", everything, restraint(time.Second, 3*time.Second, 4*time.Second)),
+		policyOf("b", everything, restraint(2*time.Second, time.Second, 5*time.Second)),
+	), nil)
+	quiet, _ := scope.Quiet()
+	got := []time.Duration{quiet, scope.MinInterval(), scope.RolloutDeadline()}
+	if diff := cmp.Diff([]time.Duration{2 * time.Second, 3 * time.Second, 5 * time.Second}, got); diff != "" {
+		t.Errorf("quiet, interval, deadline (-want +got):\n%s", diff)
+	}
+}
+
+func TestOnlyConsumedKeysCountWhereEveryPolicyThatAdmitsTheSourceSaysSo(t *testing.T) {
+	byKey := func(p *v1alpha1.KickPolicy) { p.Spec.Discovery.Granularity = v1alpha1.GranularityKey }
+	everything := metav1.LabelSelector{}
+	scope := policy.ScopeOf(parse(t,
+		policyOf("a", everything, byKey),
+		policyOf("b", everything, only(map[string]string{"tier": "db"})),
+	), nil)
+	for tier, want := range map[string]bool{"db": false, "web": true} {
+		if got := scope.ByKey(labels.Set{"tier": tier}); got != want {
+			t.Errorf("tier %s by key: %v, want %v", tier, got, want)
 		}
 	}
 }

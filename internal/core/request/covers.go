@@ -12,6 +12,7 @@ import (
 const (
 	maxCovers = 256
 	maxCauses = 16
+	maxKeys   = 16
 )
 
 // Uncovered returns the changes that a request's last rollout does not cover: those for which a terminal request has

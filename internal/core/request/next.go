@@ -2,6 +2,7 @@ package request
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,6 +22,8 @@ type machine struct {
 	facts    Facts
 	settings Settings
 	now      time.Time
+	// stale is true once Pods are known to be stale.
+	stale bool
 }
 
 func (m *machine) run() Step {
@@ -77,7 +80,7 @@ func (m *machine) watch() Step {
 		m.status.CurrentRollout.StartedAt = metav1.NewMicroTime(m.now)
 	}
 	rollout := m.facts.Evidence.Rollout
-	deadline := m.status.CurrentRollout.StartedAt.Add(m.settings.RolloutDeadline)
+	deadline := m.status.CurrentRollout.StartedAt.Add(m.rolloutDeadline())
 	switch {
 	case rollout.Manual && rollout.Complete:
 		return m.watchManual()
@@ -87,7 +90,7 @@ func (m *machine) watch() Step {
 		return m.overtake(v1alpha1.ReasonRolloutFailed, "the Deployment exceeded its progress deadline: "+rollout.Message)
 	case !rollout.Paused && !m.now.Before(deadline):
 		return m.overtake(v1alpha1.ReasonRolloutDeadlineExceeded,
-			fmt.Sprintf("the rollout is not complete after %s: %s", m.settings.RolloutDeadline, rollout.Message))
+			fmt.Sprintf("the rollout is not complete after %s: %s", m.rolloutDeadline(), rollout.Message))
 	case rollout.Paused:
 		return m.wait(v1alpha1.PhaseExecuting, v1alpha1.ReasonPaused,
 			"the restart is on the Pod template of a paused Deployment; it goes on when the Deployment is resumed")
@@ -133,7 +136,7 @@ func (m *machine) overtake(reason, message string) Step {
 // advance takes a request without a rollout in flight through gate, rollout and freshness, in that order.
 func (m *machine) advance() Step {
 	if !m.facts.Scope.Managed() {
-		return m.end(v1alpha1.PhaseNoLongerRequired, v1alpha1.ReasonNotManaged, "no policy selects the workload any more")
+		return m.end(v1alpha1.PhaseNoLongerRequired, v1alpha1.ReasonNotManaged, "no policy selects the workload")
 	}
 	if len(m.facts.Changes) == 0 && m.facts.Unobserved {
 		return m.wait(v1alpha1.PhasePending, v1alpha1.ReasonProgressing, "the sources are being read")
@@ -162,12 +165,60 @@ func (m *machine) advance() Step {
 
 // blocked asks the gate.
 func (m *machine) blocked() *gate.Block {
+	open := Uncovered(&m.status, m.facts.Changes)
 	return gate.Evaluate(gate.Input{
-		Scope:  m.facts.Scope,
-		Now:    m.now,
-		Latest: Uncovered(&m.status, m.facts.Changes).Latest(),
-		Since:  m.since(),
+		Scope:    m.facts.Scope,
+		Now:      m.now,
+		Latest:   open.Latest(),
+		Since:    m.since(),
+		Manual:   m.asked(),
+		Override: m.overridden(),
+		Last:     m.lastRestart(),
+		Writers:  m.writers(open),
+		Stale:    m.stale,
+		Missing:  m.facts.Missing,
+		Full:     m.facts.Room.Full,
 	})
+}
+
+// lastRestart is the restart before the one to come: the last of this request or, if that is newer, the one whose stamp
+// the template carries. A stamp that lies in the future tells nothing.
+func (m *machine) lastRestart() gate.Restart {
+	var last gate.Restart
+	stamps := []string{m.facts.Stamp}
+	if current := m.status.CurrentRollout; current != nil && m.issued(current) {
+		stamps = append(stamps, current.Stamp)
+		last.Streak = current.Streak
+	}
+	for _, stamp := range stamps {
+		at, err := time.Parse(time.RFC3339Nano, stamp)
+		if err == nil && at.After(last.At) && !at.After(m.now) {
+			last.At = at
+		}
+	}
+	return last
+}
+
+// writers says who writes the changed sources.
+func (m *machine) writers(changes freshness.Changes) string {
+	var writers []string
+	for _, source := range changes.Newest() {
+		if names := m.facts.Writers[source]; names != "" {
+			writers = append(writers, fmt.Sprintf("%s (%s %s)", names, source.Kind, source.Name))
+		}
+	}
+	if len(writers) == 0 {
+		return "managers that the API server does not name"
+	}
+	return strings.Join(writers, "; ")
+}
+
+// rolloutDeadline is how long a rollout may take.
+func (m *machine) rolloutDeadline() time.Duration {
+	if deadline := m.facts.Scope.RolloutDeadline(); deadline > 0 {
+		return deadline
+	}
+	return m.settings.RolloutDeadline
 }
 
 // since is when the request was opened: when Ready became False.
@@ -199,14 +250,14 @@ func (m *machine) waitForRollout() Step {
 	rollout := m.facts.Evidence.Rollout
 	waiting := m.wait(v1alpha1.PhaseWaitingForRollout, v1alpha1.ReasonRolloutInProgress, rollout.Message)
 	if !m.facts.Evidence.RevisionRead {
-		if deadline := m.facts.Evidence.CreatedAt.Add(m.settings.RolloutDeadline); !rollout.Failed && m.now.Before(deadline) {
+		if deadline := m.facts.Evidence.CreatedAt.Add(m.rolloutDeadline()); !rollout.Failed && m.now.Before(deadline) {
 			waiting.RecheckAt = deadline
 			return waiting
 		}
 		return Step{Need: NeedRevision}
 	}
 	if revision := m.facts.Evidence.Revision; revision != nil && !rollout.Failed {
-		if deadline := revision.CreatedAt.Add(m.settings.RolloutDeadline); m.now.Before(deadline) {
+		if deadline := revision.CreatedAt.Add(m.rolloutDeadline()); m.now.Before(deadline) {
 			waiting.RecheckAt = deadline
 			return waiting
 		}

@@ -91,7 +91,7 @@ func TestTerminalRequests(t *testing.T) {
 	})
 	t.Run("stay closed for a change delivered twice", func(t *testing.T) {
 		w := ended(t)
-		if _, changed := request.Reopen(w.status, w.facts.Changes, w.now); changed {
+		if _, changed := request.Reopen(w.status, w.facts.Observed, w.now); changed {
 			t.Error("opened again")
 		}
 	})
@@ -103,7 +103,7 @@ func TestReopenMakesTheRequestPendingAndKeepsTheEvidence(t *testing.T) {
 	w.complete()
 	w.decide()
 	w.facts.Changes = freshness.Changes{db: at(1000)}
-	status, changed := request.Reopen(w.status, w.facts.Changes, at(1000))
+	status, changed := request.Reopen(w.status, w.facts.Observed, at(1000))
 	if !changed || status.Phase != v1alpha1.PhasePending || status.CompletedAt != nil {
 		t.Errorf("changed %v, phase %s, completed at %v", changed, status.Phase, status.CompletedAt)
 	}

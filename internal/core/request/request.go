@@ -17,7 +17,7 @@ type Settings struct {
 	// TTL is how long a terminal request is kept.
 	TTL time.Duration
 	// RolloutDeadline is how long a rollout may take before it no longer holds back a newer change, and before a
-	// restart counts as failed.
+	// restart counts as failed, for workloads whose policies do not say.
 	RolloutDeadline time.Duration
 }
 
@@ -30,15 +30,18 @@ type Facts struct {
 	Scope policy.Scope
 	// References are the sources the Pod template consumes.
 	References []deps.Reference
-	// Changes are the recorded change times of the sources in scope.
-	Changes freshness.Changes
-	// Unobserved is true while a source in scope exists that has no record yet.
-	Unobserved bool
+	Observed
+	// Manual is the restart that a person asked for, nil for none.
+	Manual *v1alpha1.ManualRestart
 
 	// Stamp is the restartedAt annotation on the Pod template, whoever wrote it.
 	Stamp string
 	// Live is true when the workload was read from the API server for this decision, and not from a cache.
 	Live bool
+	// TemplateWriter names the field manager that last wrote the Pod template, beside KICK; empty if not known.
+	TemplateWriter string
+	// Room for one more restart, once it was asked for.
+	Room Room
 	// Evidence of the Pods. Its Carried is filled in by Next.
 	Evidence freshness.Evidence
 
@@ -47,6 +50,27 @@ type Facts struct {
 	Issued string
 	// Denied is the API server's last refusal of the stamp, the zero value for none.
 	Denied Denial
+}
+
+// Observed is what is on record of the sources in the scope of a workload: Ω restricted to D(w).
+type Observed struct {
+	// Changes are the recorded change times.
+	Changes freshness.Changes
+	// Keys are the change times of consumed keys, for sources of which only those count.
+	Keys map[deps.Source]map[string]time.Time
+	// Writers are the field managers that own the content of the sources.
+	Writers map[deps.Source]string
+	// Missing names the sources and keys that new Pods would not start without and that do not exist.
+	Missing []string
+	// Unobserved is true while a source in scope exists that has no record yet.
+	Unobserved bool
+}
+
+// Room is the answer to the question whether one more workload may restart now.
+type Room struct {
+	Asked bool
+	// Full says which limit is reached, empty for none.
+	Full string
 }
 
 // Denial is a refusal that is not worth another try for a while.
@@ -69,6 +93,8 @@ const (
 	NeedRevision
 	// NeedPods: the live Pods have to be listed.
 	NeedPods
+	// NeedRoom: the restart has to be counted against the limits on concurrent restarts.
+	NeedRoom
 )
 
 // Step is the outcome of one decision.
@@ -94,6 +120,7 @@ func Next(status v1alpha1.KickRequestStatus, facts Facts, settings Settings, now
 		settings: settings,
 		now:      now,
 	}
+	machine.addManual()
 	machine.facts.Evidence.Carried = machine.carried()
 	machine.facts.Evidence.Stamp = facts.Stamp
 	return machine.run()
@@ -121,14 +148,14 @@ func Warranted(facts Facts) (stale bool, need Need) {
 // changes becomes Pending again, without a rollout in flight (μ ← ⊥). What the last rollout covered stays on
 // record, as evidence. It reports whether anything has to be stored.
 func Reopen(
-	status v1alpha1.KickRequestStatus, changes freshness.Changes, now time.Time,
+	status v1alpha1.KickRequestStatus, observed Observed, now time.Time,
 ) (reopened v1alpha1.KickRequestStatus, changed bool) {
-	open := Uncovered(&status, changes)
+	open := Uncovered(&status, observed.Changes)
 	if !status.Phase.Terminal() || len(open) == 0 {
 		return status, false
 	}
 	machine := machine{status: *status.DeepCopy(), now: now}
-	machine.facts.Changes = changes
+	machine.facts.Observed = observed
 	machine.open(open)
 	return machine.status, true
 }

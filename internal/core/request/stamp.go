@@ -9,6 +9,7 @@ import (
 
 	"github.com/kick-dev/kick/api/v1alpha1"
 	"github.com/kick-dev/kick/internal/core/freshness"
+	"github.com/kick-dev/kick/internal/core/gate"
 )
 
 // maxAttempts is how often a stamp that somebody removes is issued again.
@@ -20,27 +21,59 @@ const removalPause = 10 * time.Second
 // restart decides a new stamp. The status is the fence: it is stored, with optimistic concurrency, before the stamp is
 // written.
 func (m *machine) restart(stale freshness.Changes) Step {
+	m.stale = true
 	if block := m.blocked(); block != nil {
 		return m.waitForGate(block)
 	}
-	if !m.facts.Live {
+	switch {
+	case !m.facts.Live:
 		return Step{Need: NeedLive}
+	case !m.facts.Room.Asked:
+		return Step{Need: NeedRoom}
 	}
-	due := &v1alpha1.Rollout{Stamp: m.newStamp(), StartedAt: metav1.NewMicroTime(m.now)}
-	cover(due, m.facts.Changes)
+	due := m.due()
 	if m.decided(due) {
 		return m.retry()
 	}
 	if due.Attempts = m.repeats(due); due.Attempts > maxAttempts {
 		return m.end(v1alpha1.PhaseFailed, v1alpha1.ReasonStampRemoved, fmt.Sprintf(
-			"the annotation %s was removed from the Pod template after each of %d restarts; "+
-				"exclude it from what your tool compares or resets", v1alpha1.RestartedAtAnnotation, due.Attempts))
+			"the annotation %s was removed from the Pod template %d times by %s; "+
+				"exclude it from what that tool compares or resets", v1alpha1.RestartedAtAnnotation, due.Attempts, m.remover()))
 	}
-	m.status.CurrentRollout = due
 	m.setCauses(stale)
+	m.status.CurrentRollout = due
 	step := m.wait(v1alpha1.PhaseExecuting, v1alpha1.ReasonStamping, "the restart is decided and being written to the Pod template")
 	step.Stamp = m.status.CurrentRollout.Stamp
 	return step
+}
+
+// due is the rollout that a restart decided now would begin.
+func (m *machine) due() *v1alpha1.Rollout {
+	due := &v1alpha1.Rollout{Stamp: m.newStamp(), StartedAt: metav1.NewMicroTime(m.now)}
+	cover(due, m.facts.Changes)
+	last := m.lastRestart()
+	due.Streak = last.Streak
+	if open := Uncovered(&m.status, m.facts.Changes); len(open) > 0 && !m.asked() {
+		due.Streak = last.NextStreak(m.facts.Scope.MinInterval(), m.firstChange(last))
+	}
+	return due
+}
+
+// firstChange is when the first change after a restart came: when the request was opened, or during the restart if it
+// was not closed since. The change times on record do not tell, each being that of the last change of its source.
+func (m *machine) firstChange(last gate.Restart) time.Time {
+	if since := m.since(); since.After(last.At) {
+		return since
+	}
+	return last.At
+}
+
+// remover names who removed the stamp, as far as can be told.
+func (m *machine) remover() string {
+	if m.facts.TemplateWriter == "" {
+		return "a field manager that the API server does not name"
+	}
+	return m.facts.TemplateWriter
 }
 
 // decided tells whether the very restart that is due is on record already and was not issued: then its stamp is
@@ -86,8 +119,8 @@ func (m *machine) resume() Step {
 	}
 	if next := current.StartedAt.Add(pause); m.now.Before(next) {
 		step := m.wait(v1alpha1.PhaseExecuting, v1alpha1.ReasonStamping,
-			fmt.Sprintf("somebody removed the annotation %s; it is written again if Pods are still stale",
-				v1alpha1.RestartedAtAnnotation))
+			fmt.Sprintf("the annotation %s was removed by %s; it is written again if Pods are still stale",
+				v1alpha1.RestartedAtAnnotation, m.remover()))
 		step.RecheckAt = next
 		return step
 	}

@@ -2,6 +2,7 @@ package request
 
 import (
 	"maps"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -9,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
+	"github.com/kick-dev/kick/internal/core/deps"
 	"github.com/kick-dev/kick/internal/core/freshness"
 )
 
@@ -63,7 +65,24 @@ func (m *machine) finalRollout(phase v1alpha1.Phase, reason string) *v1alpha1.Ro
 
 func (m *machine) setCauses(changes freshness.Changes) {
 	list, omitted := newest(changes, maxCauses)
+	for i := range list {
+		list[i].Keys = m.changedKeys(deps.Source{Kind: list[i].Kind, Name: list[i].Name}, list[i].ChangedAt.Time)
+	}
 	m.status.Causes, m.status.CausesOmitted = list, int32(omitted) //nolint:gosec // bounded by the size of a Pod template
+}
+
+// changedKeys lists the consumed keys of a source that changed since the last rollout, or with the last change if that
+// rollout does not know the source.
+func (m *machine) changedKeys(source deps.Source, changedAt time.Time) []string {
+	covered, known := coverageOf(m.status.CurrentRollout).Changes[source]
+	var keys []string
+	for _, key := range slices.Sorted(maps.Keys(m.facts.Keys[source])) {
+		at := m.facts.Keys[source][key]
+		if (known && at.After(covered)) || (!known && at.Equal(changedAt)) {
+			keys = append(keys, key)
+		}
+	}
+	return keys[:min(len(keys), maxKeys)]
 }
 
 // record sets phase and conditions.
@@ -113,6 +132,7 @@ var needsPerson = map[string]bool{
 	v1alpha1.ReasonRestartDenied:   true,
 	v1alpha1.ReasonScheduleInvalid: true,
 	v1alpha1.ReasonNeverOpens:      true,
+	v1alpha1.ReasonMissingSource:   true,
 }
 
 func restarted(phase v1alpha1.Phase) metav1.ConditionStatus {

@@ -34,8 +34,10 @@ type world struct {
 
 	revision rollout.Revision
 	pods     []freshness.Pod
-	steps    []string
-	stamps   []string
+	// full is the limit on concurrent restarts that is reached.
+	full   string
+	steps  []string
+	stamps []string
 }
 
 // newWorld is a managed workload, rolled out at noon, whose source db changed a minute later.
@@ -68,11 +70,13 @@ func (w *world) startPods(seconds float64) {
 func (w *world) decide() request.Step {
 	w.t.Helper()
 	facts := w.facts
-	for range 5 {
+	for range 6 {
 		step := request.Next(w.status, facts, settings, w.now)
 		switch step.Need {
 		case request.NeedLive:
 			facts.Live = true
+		case request.NeedRoom:
+			facts.Room = request.Room{Asked: true, Full: w.full}
 		case request.NeedRevision:
 			facts.Evidence.Revision, facts.Evidence.RevisionRead = &w.revision, true
 		case request.NeedPods:
