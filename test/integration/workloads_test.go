@@ -32,6 +32,24 @@ func envOfSecretKey(name string) use {
 	return func(t *corev1.PodTemplateSpec) { app(t).Env = append(app(t).Env, secretKey(name)) }
 }
 
+func envOfKey(name, key string) use {
+	return func(t *corev1.PodTemplateSpec) {
+		variable := secretKey(name)
+		variable.ValueFrom.SecretKeyRef.Key = key
+		app(t).Env = append(app(t).Env, variable)
+	}
+}
+
+func itemsOfSecret(name string, keys ...string) use {
+	volume := &corev1.SecretVolumeSource{SecretName: name}
+	for _, key := range keys {
+		volume.Items = append(volume.Items, corev1.KeyToPath{Key: key, Path: key})
+	}
+	return mounted(corev1.VolumeSource{Secret: volume}, "")
+}
+
+func replicas(n int32) *int32 { return &n }
+
 func secretKey(name string) corev1.EnvVar {
 	return corev1.EnvVar{Name: "VALUE", ValueFrom: &corev1.EnvVarSource{
 		SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: named(name), Key: "key"},
