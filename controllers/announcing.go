@@ -30,6 +30,9 @@ func (r *kickRequestReconciler) announce(ctx context.Context, old, stored *v1alp
 	switch phase {
 	case v1alpha1.PhaseSucceeded:
 		r.metrics.Restarted(target.Key.Kind, report.OutcomeSucceeded)
+		if current := stored.Status.CurrentRollout; current != nil {
+			r.metrics.Completed(r.clock.Now().Sub(current.StartedAt.Time))
+		}
 	case v1alpha1.PhaseFailed:
 		r.metrics.Restarted(target.Key.Kind, report.OutcomeFailed)
 	default:

@@ -185,6 +185,9 @@ func (r *kickRequestReconciler) stamp(
 	case err == nil:
 		r.attempts.setIssued(stored, value)
 		r.metrics.Restarted(target.Key.Kind, report.OutcomeStamped)
+		if latest := stored.Status.LatestObservedDependencyChange; latest != nil {
+			r.metrics.Stamped(r.clock.Now().Sub(latest.Time))
+		}
 		r.events.Kicked(target.Object(), stored)
 		ctrl.LoggerFrom(ctx).Info("restarted the workload", "stamp", value)
 		return ctrl.Result{RequeueAfter: r.settings.RolloutDeadline}, nil

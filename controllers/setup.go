@@ -123,6 +123,9 @@ func newShell(mgr ctrl.Manager, options Options) (*shell, error) {
 		wakeSource:  &waker[source.Key]{},
 		wakeRequest: &waker[workload.Key]{},
 	}
+	if err := report.RegisterCensus(metrics.Registry, s.census); err != nil {
+		return nil, fmt.Errorf("register the census: %w", err)
+	}
 	s.attempts = newAttempts()
 	s.ledger.Written = registered.LedgerWritten
 	s.flusher = newFlusher(s.ledger, clock.RealClock{})

@@ -106,3 +106,13 @@ func (p Phase) Terminal() bool {
 		return false
 	}
 }
+
+// Waiting tells whether a request in this phase is held back.
+func (p Phase) Waiting() bool {
+	switch p {
+	case PhaseWaitingForGate, PhaseWaitingForOwner, PhaseWaitingForApplicationSync, PhaseWaitingForRollout:
+		return true
+	default:
+		return false
+	}
+}

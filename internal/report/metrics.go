@@ -1,6 +1,8 @@
 package report
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
@@ -25,6 +27,8 @@ type Metrics struct {
 	sourceReads  prometheus.Counter
 	ledgerWrites prometheus.Counter
 	restarts     *prometheus.CounterVec
+
+	changeToStamp, stampToComplete prometheus.Histogram
 }
 
 // NewMetrics makes the metrics and registers them.
@@ -46,8 +50,20 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 			Name: "kick_restarts_total",
 			Help: "Restarts by workload kind and outcome; every restart counts as stamped and again with its end.",
 		}, []string{"kind", "outcome"}),
+		changeToStamp: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "kick_change_to_stamp_seconds",
+			Help:    "Time from the latest change a restart is about to its stamp, with all that held it back.",
+			Buckets: []float64{.01, .05, .1, .5, 1, 5, 10, 30, 60, 300, 900, 3600, 6 * 3600, 24 * 3600, 7 * 24 * 3600},
+		}),
+		stampToComplete: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "kick_stamp_to_complete_seconds",
+			Help:    "Time from the stamp to the end of the rollout that it began.",
+			Buckets: []float64{1, 5, 10, 30, 60, 120, 300, 600, 900, 1800, 3600, 6 * 3600},
+		}),
 	}
-	for _, collector := range []prometheus.Collector{m.observations, m.sourceReads, m.ledgerWrites, m.restarts} {
+	for _, collector := range []prometheus.Collector{
+		m.observations, m.sourceReads, m.ledgerWrites, m.restarts, m.changeToStamp, m.stampToComplete,
+	} {
 		if err := registry.Register(collector); err != nil {
 			return nil, err
 		}
@@ -58,6 +74,14 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 // Observed counts a comparison with the ledger.
 func (m *Metrics) Observed(result observation.Result) {
 	m.observations.WithLabelValues(string(result)).Inc()
+}
+
+// Stamped takes the time from a change to the stamp that answers it.
+func (m *Metrics) Stamped(sinceChange time.Duration) { m.changeToStamp.Observe(sinceChange.Seconds()) }
+
+// Completed takes the time of a rollout that KICK began.
+func (m *Metrics) Completed(sinceStamp time.Duration) {
+	m.stampToComplete.Observe(sinceStamp.Seconds())
 }
 
 // SourceRead counts a read of content.

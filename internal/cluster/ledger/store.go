@@ -122,6 +122,9 @@ func (s *Store) Keys() []source.Key {
 	return keys
 }
 
+// Size is the number of sources on record, zero before Load.
+func (s *Store) Size() int { return len(s.Keys()) }
+
 // Flush writes what Note has left in memory about delivered changes.
 func (s *Store) Flush(ctx context.Context) error {
 	s.mu.Lock()
