@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kick-dev/kick/internal/cluster/owner"
 	"github.com/kick-dev/kick/internal/cluster/workload"
 	"github.com/kick-dev/kick/internal/core/freshness"
 	"github.com/kick-dev/kick/internal/core/request"
@@ -18,6 +19,7 @@ type gathering struct {
 	workloads *workload.Client
 	revisions *revisions
 	slots     *slots
+	owners    *owner.Reader
 
 	workload   *workload.Workload
 	inspection *workload.Inspection
@@ -84,6 +86,9 @@ func (g *gathering) supplyLive(ctx context.Context) (bool, error) {
 	before, evidence := g.workload.Generation(), g.facts.Evidence
 	g.workload = live
 	if err := g.refresh(ctx); err != nil {
+		return false, err
+	}
+	if err := g.askOwnersLive(ctx); err != nil {
 		return false, err
 	}
 	if before == live.Generation() {

@@ -15,8 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
+	"github.com/kick-dev/kick/internal/cluster/owner"
 	"github.com/kick-dev/kick/internal/cluster/source"
 	"github.com/kick-dev/kick/internal/cluster/workload"
+	"github.com/kick-dev/kick/internal/core/gitops"
 	"github.com/kick-dev/kick/internal/core/policy"
 )
 
@@ -30,6 +32,7 @@ type kickPolicyReconciler struct {
 	scopes    *scopes
 	workloads *workload.Client
 	sources   *source.Reader
+	owners    *owner.Reader
 	now       func() time.Time
 	samples   samples
 }
@@ -43,7 +46,7 @@ func (r *kickPolicyReconciler) Reconcile(ctx context.Context, name types.Namespa
 	}
 	parsed, faults := policy.Parse(present)
 	status := *present.Status.DeepCopy()
-	r.conditions(&status, present, parsed, faults)
+	r.conditions(ctx, &status, present, parsed, faults)
 	result, err := r.count(ctx, &status, present, parsed)
 	if err != nil || equality.Semantic.DeepEqual(status, present.Status) {
 		return result, err
@@ -62,7 +65,7 @@ func (r *kickPolicyReconciler) Reconcile(ctx context.Context, name types.Namespa
 
 // conditions derives the trio from the faults and the spec.
 func (r *kickPolicyReconciler) conditions(
-	status *v1alpha1.KickPolicyStatus, present *v1alpha1.KickPolicy, parsed policy.Policy, faults field.ErrorList,
+	ctx context.Context, status *v1alpha1.KickPolicyStatus, present *v1alpha1.KickPolicy, parsed policy.Policy, faults field.ErrorList,
 ) {
 	ready, stalled := metav1.ConditionTrue, metav1.ConditionFalse
 	reason, message := v1alpha1.ReasonSucceeded, "the policy is in force"
@@ -80,6 +83,9 @@ func (r *kickPolicyReconciler) conditions(
 		message = "the policy is in force as a dry run: it restarts nothing"
 	case present.Spec.Suspend:
 		reason, message = v1alpha1.ReasonSuspended, "changes are observed, restarts wait until spec.suspend is false"
+	case r.lacksProvider(ctx, parsed):
+		ready, stalled = metav1.ConditionFalse, metav1.ConditionTrue
+		reason, message = v1alpha1.ReasonProviderUnavailable, gitops.NotInstalled(parsed.Provider)
 	}
 	status.ObservedGeneration = present.Generation
 	for _, condition := range []metav1.Condition{

@@ -11,6 +11,7 @@ import (
 
 	"github.com/kick-dev/kick/api/v1alpha1"
 	"github.com/kick-dev/kick/internal/cluster/ledger"
+	"github.com/kick-dev/kick/internal/cluster/owner"
 	"github.com/kick-dev/kick/internal/cluster/servertime"
 	"github.com/kick-dev/kick/internal/cluster/workload"
 	"github.com/kick-dev/kick/internal/core/request"
@@ -37,6 +38,7 @@ type kickRequestReconciler struct {
 	attempts  *attempts
 	judged    *judged
 	slots     *slots
+	owners    *owner.Reader
 }
 
 // Reconcile implements reconcile.TypedReconciler.
@@ -135,6 +137,7 @@ func (r *kickRequestReconciler) advance(
 	if err := g.refresh(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
+	g.askOwners(ctx)
 	for {
 		now := r.clock.Now()
 		step := request.Next(present.Status, g.facts, r.settings, now)
@@ -149,7 +152,9 @@ func (r *kickRequestReconciler) advance(
 }
 
 func (r *kickRequestReconciler) gathering(target *workload.Workload) *gathering {
-	return &gathering{scopes: r.scopes, workloads: r.workloads, revisions: r.revisions, slots: r.slots, workload: target}
+	return &gathering{
+		scopes: r.scopes, workloads: r.workloads, revisions: r.revisions, slots: r.slots, owners: r.owners, workload: target,
+	}
 }
 
 // apply stores the status of a step and then carries out its action, if it has one.

@@ -18,6 +18,7 @@ import (
 
 	"github.com/kick-dev/kick/api/v1alpha1"
 	"github.com/kick-dev/kick/internal/cluster/ledger"
+	"github.com/kick-dev/kick/internal/cluster/owner"
 	"github.com/kick-dev/kick/internal/cluster/servertime"
 	"github.com/kick-dev/kick/internal/cluster/source"
 	"github.com/kick-dev/kick/internal/cluster/workload"
@@ -55,6 +56,8 @@ type Options struct {
 	Workers int
 	// MaxConcurrentRestarts is how many workloads of the cluster may be restarting at the same time, zero for any number.
 	MaxConcurrentRestarts int
+	// GitOps says where the objects of Argo CD and Flux are.
+	GitOps owner.Options
 	// Clock tells the time of the API server.
 	Clock *servertime.Clock
 }
@@ -70,6 +73,9 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 	}
 	if err := mgr.Add(s.flusher); err != nil {
 		return fmt.Errorf("add the ledger's flusher: %w", err)
+	}
+	if err := s.addOwners(mgr); err != nil {
+		return fmt.Errorf("add the reader of GitOps objects: %w", err)
 	}
 	if err := s.addSourceController(mgr); err != nil {
 		return fmt.Errorf("add the source controller: %w", err)
@@ -101,9 +107,11 @@ type shell struct {
 
 	coalescer *coalescer
 	attempts  *attempts
+	owners    *owner.Reader
 
 	wakeSource  *waker[source.Key]
 	wakeRequest *waker[workload.Key]
+	wakePolicy  *waker[types.NamespacedName]
 }
 
 func newShell(mgr ctrl.Manager, options Options) (*shell, error) {
@@ -122,6 +130,10 @@ func newShell(mgr ctrl.Manager, options Options) (*shell, error) {
 		events:      &report.Events{Recorder: mgr.GetEventRecorder("kick")},
 		wakeSource:  &waker[source.Key]{},
 		wakeRequest: &waker[workload.Key]{},
+		wakePolicy:  &waker[types.NamespacedName]{},
+	}
+	if s.owners, err = owner.New(mgr.GetConfig(), mgr.GetHTTPClient(), options.GitOps); err != nil {
+		return nil, err
 	}
 	if err := report.RegisterCensus(metrics.Registry, s.census); err != nil {
 		return nil, fmt.Errorf("register the census: %w", err)
@@ -213,6 +225,7 @@ func (s *shell) addKickRequestController(mgr ctrl.Manager) error {
 		attempts:  s.attempts,
 		judged:    newJudged(),
 		slots:     newSlots(s.options.MaxConcurrentRestarts, s.wakeRequest.wake),
+		owners:    s.owners,
 	})
 }
 
@@ -220,6 +233,7 @@ func (s *shell) addKickPolicyController(mgr ctrl.Manager) error {
 	cache := mgr.GetCache()
 	b := builder.TypedControllerManagedBy[types.NamespacedName](mgr).Named("kickpolicy").
 		WithLogConstructor(logs[types.NamespacedName](mgr, "kickpolicy")).
+		WatchesRawSource(s.wakePolicy.source()).
 		WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, &v1alpha1.KickPolicy{}, s.policyAndSiblings()))
 	for _, object := range workload.Objects() {
 		b = b.WatchesRawSource(ctrlsource.TypedKind(cache, object, s.policiesOfNamespace()))
@@ -232,6 +246,7 @@ func (s *shell) addKickPolicyController(mgr ctrl.Manager) error {
 		scopes:    s.scopes,
 		workloads: s.workloads,
 		sources:   s.sources,
+		owners:    s.owners,
 		now:       s.options.Clock.Now,
 	})
 }

@@ -68,6 +68,30 @@ const (
 	// ReasonQuietPeriod (WaitingForGate): changes are still coming in and are collected.
 	ReasonQuietPeriod = "QuietPeriod"
 
+	// ReasonConfigurationError (WaitingForGate): a sync window of the owner's AppProject, or a setting of Argo CD it
+	// depends on, cannot be read. OutsideSchedule is also the reason while sync windows are closed.
+	ReasonConfigurationError = "ConfigurationError"
+
+	// ReasonOwnerUnknown (WaitingForOwner): no GitOps object that deploys to this cluster lists the workload.
+	ReasonOwnerUnknown = "OwnerUnknown"
+	// ReasonMultipleOwners (WaitingForOwner): more than one GitOps object lists the workload.
+	ReasonMultipleOwners = "MultipleOwners"
+	// ReasonProviderUnavailable (WaitingForOwner): the GitOps tool is not installed, or its objects cannot be read. On a
+	// KickPolicy: the tool that spec.gitOps.provider names is not installed.
+	ReasonProviderUnavailable = "ProviderUnavailable"
+	// ReasonProjectUnknown (WaitingForOwner): the AppProject of the owner does not exist or does not admit it.
+	ReasonProjectUnknown = "ProjectUnknown"
+
+	// ReasonOwnerDeleting (WaitingForApplicationSync): the owner is being deleted.
+	ReasonOwnerDeleting = "OwnerDeleting"
+	// ReasonOwnerSuspended (WaitingForApplicationSync): reconciliation of the owner is switched off, so that its status
+	// says nothing.
+	ReasonOwnerSuspended = "OwnerSuspended"
+	// ReasonSyncInProgress (WaitingForApplicationSync): the owner is at work, or about to be.
+	ReasonSyncInProgress = "SyncInProgress"
+	// ReasonOutOfSync (WaitingForApplicationSync): the owner differs from its source, or failed to apply it.
+	ReasonOutOfSync = "OutOfSync"
+
 	// ReasonRolloutInProgress (WaitingForRollout): a rollout KICK did not start has to end first.
 	ReasonRolloutInProgress = "RolloutInProgress"
 	// ReasonPaused (WaitingForRollout): the Deployment is paused; KICK waits for its resume.

@@ -71,15 +71,14 @@ const (
 // GitOps says whether restarts wait for Argo CD or Flux.
 type GitOps struct {
 	// provider is the tool that deploys the workloads. With ArgoCD or Flux each workload has to belong to exactly one
-	// object of that tool. Auto asks whichever of the two claims a workload, and lets a workload that none of them claims
-	// pass. None asks nobody.
+	// object of that tool, and with Auto to exactly one object of either; a workload of none waits. None asks nobody.
 	//
 	// +optional
 	// +kubebuilder:default=None
 	Provider GitOpsProvider `json:"provider,omitempty"`
 
-	// requireReconciled makes restarts wait until the owner is in sync. With false only its freeze windows hold
-	// restarts back.
+	// requireReconciled makes restarts wait until the owner is in sync. With false only its freeze windows, the sync
+	// windows of its Argo CD project, hold restarts back.
 	//
 	// +optional
 	// +kubebuilder:default=true

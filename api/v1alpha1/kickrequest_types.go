@@ -265,7 +265,8 @@ type KickRequestStatus struct {
 	// +optional
 	Owner *Owner `json:"owner,omitempty"`
 
-	// gate says what holds the restart back, while the phase is WaitingForGate.
+	// gate says what holds the restart back, while the phase is WaitingForGate, WaitingForOwner or
+	// WaitingForApplicationSync.
 	//
 	// +optional
 	Gate *Gate `json:"gate,omitempty"`

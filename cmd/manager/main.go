@@ -81,6 +81,7 @@ func addParts(mgr ctrl.Manager, o options, serverClock *servertime.Clock) error 
 		RequestTTL:            o.requestTTL,
 		Workers:               o.workers,
 		MaxConcurrentRestarts: o.maxConcurrentRestarts,
+		GitOps:                o.gitOps.reader(nil),
 		Clock:                 serverClock,
 	})
 	if err != nil {

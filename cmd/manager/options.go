@@ -26,6 +26,7 @@ type options struct {
 	webhookCertDir string
 	namespace      string
 	showVersion    bool
+	gitOps         gitOpsOptions
 	logging        zap.Options
 }
 
@@ -54,6 +55,7 @@ func parseOptions(arguments []string) (options, error) {
 		"Directory with the webhook's tls.crt and tls.key; read again when they change.")
 	flags.StringVar(&o.namespace, "namespace", os.Getenv("POD_NAMESPACE"),
 		"KICK's own namespace, where it keeps its ledger; the default is the environment variable POD_NAMESPACE.")
+	o.gitOps.bind(flags)
 	flags.BoolVar(&o.showVersion, "version", false, "Print the version and exit.")
 	o.logging.BindFlags(flags)
 	if err := flags.Parse(arguments); err != nil {

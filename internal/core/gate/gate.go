@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
+	"github.com/kick-dev/kick/internal/core/gitops"
 	"github.com/kick-dev/kick/internal/core/policy"
 )
 
@@ -32,6 +33,8 @@ type Input struct {
 	Missing []string
 	// Full says which limit on concurrent restarts is reached, empty for none.
 	Full string
+	// Owners is what the GitOps tools say about the workload.
+	Owners gitops.Facts
 }
 
 // Block says why a restart may not run now.
@@ -56,6 +59,9 @@ var chain = []check{
 	dryRun,
 	outsideSchedule,
 	missingSource,
+	owner,
+	syncWindows,
+	inSync,
 	quiet,
 	minInterval,
 	concurrency,

@@ -32,6 +32,10 @@ type Policy struct {
 	RolloutDeadline time.Duration
 	// MaxConcurrent is how many workloads of the policy may be restarting at the same time, zero for any number.
 	MaxConcurrent int
+	// Provider is the GitOps tool that restarts wait for.
+	Provider v1alpha1.GitOpsProvider
+	// RequireReconciled is true where its objects have to be in sync, and not only their sync windows open.
+	RequireReconciled bool
 	// SelectorsValid is false for a policy whose selectors do not parse: it selects nothing.
 	SelectorsValid bool
 
@@ -53,6 +57,7 @@ func Parse(policy *v1alpha1.KickPolicy) (Policy, field.ErrorList) {
 		workloads:    labels.Nothing(),
 		dependencies: labels.Nothing(),
 	}
+	parsed.Provider, parsed.RequireReconciled = owned(policy.Spec.GitOps)
 	windows, scheduleFaults := schedule.Parse(policy.Spec.Schedule.Windows, field.NewPath("spec", "schedule", "windows"))
 	parsed.Schedule = windows
 	parsed.restrain(&policy.Spec.Restart)

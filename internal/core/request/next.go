@@ -165,6 +165,7 @@ func (m *machine) advance() Step {
 
 // blocked asks the gate.
 func (m *machine) blocked() *gate.Block {
+	m.status.Owner = gate.OwnerOf(m.facts.Scope, &m.facts.Owners)
 	open := Uncovered(&m.status, m.facts.Changes)
 	return gate.Evaluate(gate.Input{
 		Scope:    m.facts.Scope,
@@ -178,6 +179,7 @@ func (m *machine) blocked() *gate.Block {
 		Stale:    m.stale,
 		Missing:  m.facts.Missing,
 		Full:     m.facts.Room.Full,
+		Owners:   m.facts.Owners,
 	})
 }
 
@@ -239,7 +241,7 @@ func (m *machine) waitForGate(block *gate.Block) Step {
 	step := m.wait(block.Phase, block.Reason, block.Message)
 	step.Status.Gate = &v1alpha1.Gate{Reason: block.Reason, Message: block.Message, RequeueAt: block.OpensAt}
 	step.RecheckAt = block.RecheckAt
-	if glance := m.now.Add(clockGlance); step.RecheckAt.After(glance) {
+	if glance := m.now.Add(clockGlance); block.Phase == v1alpha1.PhaseWaitingForGate && step.RecheckAt.After(glance) {
 		step.RecheckAt = glance
 	}
 	return step

@@ -9,6 +9,7 @@ import (
 	"github.com/kick-dev/kick/api/v1alpha1"
 	"github.com/kick-dev/kick/internal/core/deps"
 	"github.com/kick-dev/kick/internal/core/freshness"
+	"github.com/kick-dev/kick/internal/core/gitops"
 	"github.com/kick-dev/kick/internal/core/policy"
 )
 
@@ -33,6 +34,9 @@ type Facts struct {
 	Observed
 	// Manual is the restart that a person asked for, nil for none.
 	Manual *v1alpha1.ManualRestart
+
+	// Owners is what the GitOps tools say about the workload, where a policy asks them.
+	Owners gitops.Facts
 
 	// Stamp is the restartedAt annotation on the Pod template, whoever wrote it.
 	Stamp string

@@ -133,6 +133,12 @@ var needsPerson = map[string]bool{
 	v1alpha1.ReasonScheduleInvalid: true,
 	v1alpha1.ReasonNeverOpens:      true,
 	v1alpha1.ReasonMissingSource:   true,
+
+	v1alpha1.ReasonConfigurationError:  true,
+	v1alpha1.ReasonOwnerUnknown:        true,
+	v1alpha1.ReasonMultipleOwners:      true,
+	v1alpha1.ReasonProviderUnavailable: true,
+	v1alpha1.ReasonProjectUnknown:      true,
 }
 
 func restarted(phase v1alpha1.Phase) metav1.ConditionStatus {
