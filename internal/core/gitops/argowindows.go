@@ -199,6 +199,9 @@ func permitted(windows []window, at time.Time, manual bool) bool {
 // opening searches for the next instant at which the windows permit a sync. It returns zero times where they never do,
 // and only a time to search again where the search was long.
 func opening(windows []window, query windowQuery) (opensAt, recheckAt time.Time) {
+	if soon := query.now.Add(time.Second); permitted(windows, soon, query.manual) {
+		return soon, soon // A window that begins at this very instant is active after it.
+	}
 	at := query.now
 	for range maxWindowSteps {
 		edge := nextEdge(windows, at)
