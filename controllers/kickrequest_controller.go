@@ -3,11 +3,13 @@ package controllers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
 	"github.com/kick-dev/kick/internal/cluster/ledger"
@@ -70,7 +72,7 @@ func (r *kickRequestReconciler) reconcile(ctx context.Context, key workload.Key)
 		return ctrl.Result{}, err
 	}
 	if present != nil && present.Spec.TargetRef.UID != target.UID() {
-		if err := r.requests.remove(ctx, present); err != nil {
+		if err := r.discard(ctx, present); err != nil {
 			return ctrl.Result{}, err
 		}
 		present = nil
@@ -95,6 +97,21 @@ func (r *kickRequestReconciler) orphaned(ctx context.Context, key workload.Key) 
 	present, err := r.requests.get(ctx, key)
 	if err != nil || present == nil || len(present.OwnerReferences) > 0 {
 		return err
+	}
+	return r.discard(ctx, present)
+}
+
+// discard removes a request whose workload is gone. The cache may only not show yet the workload that a request made by
+// hand is about, so that is looked up.
+func (r *kickRequestReconciler) discard(ctx context.Context, present *v1alpha1.KickRequest) error {
+	if len(present.OwnerReferences) == 0 {
+		live, err := r.workloads.Read(ctx, keyOfRequest(present))
+		if err != nil {
+			return err
+		}
+		if live != nil && live.UID() == present.Spec.TargetRef.UID {
+			return fmt.Errorf("decide about request %s: %w", client.ObjectKeyFromObject(present), workload.ErrMoved)
+		}
 	}
 	return r.requests.remove(ctx, present)
 }

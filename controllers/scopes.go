@@ -90,6 +90,9 @@ func (s *scopes) observe(
 		observed.Unobserved = true
 		return
 	}
+	if record.ResourceVersion != metadata.ResourceVersion {
+		observed.Unread = append(observed.Unread, fmt.Sprintf("the %s %s", key.Kind, key.Name))
+	}
 	if lacks := record.Lacks(reference); lacks != "" {
 		observed.Missing = append(observed.Missing, fmt.Sprintf("the key %s of the %s %s", lacks, key.Kind, key.Name))
 	}

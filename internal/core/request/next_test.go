@@ -204,3 +204,14 @@ func TestWarranted(t *testing.T) {
 		})
 	}
 }
+
+func TestARestartWaitsUntilEverySourceIsRead(t *testing.T) {
+	w := newWorld(t)
+	w.facts.Unread = []string{"the Secret db"}
+	if step := w.decide(); !step.RecheckAt.After(w.now) {
+		t.Error("nothing wakes the request")
+	}
+	w.facts.Unread = nil
+	w.kick()
+	w.expect("Pending/Progressing", "Executing/Stamping")
+}

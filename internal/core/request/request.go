@@ -66,6 +66,8 @@ type Observed struct {
 	Writers map[deps.Source]string
 	// Missing names the sources and keys that new Pods would not start without and that do not exist.
 	Missing []string
+	// Unread names the sources that have been written since they were last read. What was written is not known yet.
+	Unread []string
 	// Unobserved is true while a source in scope exists that has no record yet.
 	Unobserved bool
 }

@@ -2,6 +2,7 @@ package request
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -26,6 +27,8 @@ func (m *machine) restart(stale freshness.Changes) Step {
 		return m.waitForGate(block)
 	}
 	switch {
+	case len(m.facts.Unread) > 0:
+		return m.waitForReads()
 	case !m.facts.Live:
 		return Step{Need: NeedLive}
 	case !m.facts.Room.Asked:
@@ -44,6 +47,17 @@ func (m *machine) restart(stale freshness.Changes) Step {
 	m.status.CurrentRollout = due
 	step := m.wait(v1alpha1.PhaseExecuting, v1alpha1.ReasonStamping, "the restart is decided and being written to the Pod template")
 	step.Stamp = m.status.CurrentRollout.Stamp
+	return step
+}
+
+// readPause is the pause before a decision is made again that waits for a source to be read. Mostly it is woken before.
+const readPause = time.Second
+
+// waitForReads puts a restart off until all sources are read: one of them may have changed too, or lack a key that new Pods
+// need.
+func (m *machine) waitForReads() Step {
+	step := m.wait(v1alpha1.PhasePending, v1alpha1.ReasonProgressing, "reading "+strings.Join(m.facts.Unread, ", "))
+	step.RecheckAt = m.now.Add(readPause)
 	return step
 }
 
