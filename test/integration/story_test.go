@@ -74,6 +74,14 @@ func rolledOut(ctx context.Context, workloads ...client.Object) {
 	}
 }
 
+// complete tells whether the rollout of a workload is complete now.
+func complete(ctx context.Context, w client.Object) bool {
+	GinkgoHelper()
+	refresh(ctx, w)
+	wrapped, _ := workload.Of(w)
+	return wrapped.Rollout().Complete
+}
+
 // requestOf reads the request of a workload.
 func requestOf(ctx context.Context, w client.Object) (*v1alpha1.KickRequest, error) {
 	found := &v1alpha1.KickRequest{}

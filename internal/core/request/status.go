@@ -94,18 +94,22 @@ func (m *machine) record(phase v1alpha1.Phase, reason, message string) {
 		change := metav1.NewMicroTime(latest)
 		m.status.LatestObservedDependencyChange = &change
 	}
-	trio := trioOf(phase, reason)
-	for _, condition := range []metav1.Condition{
-		{Type: v1alpha1.ConditionReady, Status: trio.ready},
-		{Type: v1alpha1.ConditionReconciling, Status: trio.reconciling},
-		{Type: v1alpha1.ConditionStalled, Status: trio.stalled},
-		{Type: v1alpha1.ConditionRestarted, Status: restarted(phase)},
-	} {
-		condition.Reason = reason
+	for _, condition := range Conditions(phase, reason) {
 		condition.Message = cut(message, maxMessage)
 		condition.ObservedGeneration = m.facts.RequestGeneration
 		condition.LastTransitionTime = metav1.NewTime(m.now.Truncate(time.Second))
 		meta.SetStatusCondition(&m.status.Conditions, condition)
+	}
+}
+
+// Conditions are those of a request in this state, without message and time.
+func Conditions(phase v1alpha1.Phase, reason string) []metav1.Condition {
+	trio := trioOf(phase, reason)
+	return []metav1.Condition{
+		{Type: v1alpha1.ConditionReady, Status: trio.ready, Reason: reason},
+		{Type: v1alpha1.ConditionReconciling, Status: trio.reconciling, Reason: reason},
+		{Type: v1alpha1.ConditionStalled, Status: trio.stalled, Reason: reason},
+		{Type: v1alpha1.ConditionRestarted, Status: restarted(phase), Reason: reason},
 	}
 }
 
