@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -23,8 +22,8 @@ import (
 // fullEnv makes the stories about minutes take as long as they are told, instead of a sample.
 const fullEnv = "KICK_TEST_FULL"
 
-// lasting is how long a story is watched: the sample, or all of it when fullEnv is set.
-func lasting(sample, full time.Duration) time.Duration {
+// lasting is how long a story is watched or how often it is repeated: a sample, or all of it when fullEnv is set.
+func lasting[T any](sample, full T) T {
 	if os.Getenv(fullEnv) != "" {
 		return full
 	}

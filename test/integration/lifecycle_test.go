@@ -226,27 +226,37 @@ func makeReady(ctx SpecContext, namespace string) {
 }
 
 var _ = Describe("The manager", Serial, func() {
-	It("restarts nothing when it is restarted", func(ctx SpecContext) {
+	It("does nothing at all when it is restarted or killed and nothing has changed (C118)", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		var objects, workloads []client.Object
-		for i := range 10 {
+		for i := range lasting(20, 100) {
 			name := fmt.Sprintf("web-%d", i)
 			w := deployment(namespace, name, envFromSecret(name))
 			objects = append(objects, secret(namespace, name, "1"), w)
 			workloads = append(workloads, w)
 		}
-		adopted(ctx, namespace, objects...)
-		for range 2 {
+		create(ctx, objects...)
+		rolledOut(ctx, workloads...)
+		create(ctx, everything(namespace))
+		reached(ctx, v1alpha1.PhaseNoLongerRequired, workloads...)
+		settled(ctx, everything(namespace), int32(len(workloads)), int32(len(workloads))) //nolint:gosec // small numbers
+
+		mark, other := bed.Audit().Mark(), newNamespace(ctx)
+		for range lasting(2, 5) {
 			running, err := bed.Pods(kickNamespace, kickSelector)
 			Expect(err).NotTo(HaveOccurred())
 			for _, process := range running {
 				process.Kill()
 			}
 			scaleKick(ctx, 2)
-			barrier(ctx, namespace)
+			barrier(ctx, other)
+			scaleKick(ctx, 0)
+			scaleKick(ctx, 2)
+			barrier(ctx, other)
 		}
+		Expect(kickWrote(namespace, mark)).To(BeEmpty())
 		restarted(ctx, 0, workloads...)
-	}, NodeTimeout(patience*4))
+	}, NodeTimeout(15*time.Minute))
 
 	It("finds what changed while it was down, and acts on it once", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)

@@ -101,8 +101,7 @@ var _ = Describe("A rollout that is slow or stuck", func() {
 			found, err := requestOf(ctx, w)
 			g.Expect(err).NotTo(HaveOccurred())
 			ready := meta.FindStatusCondition(found.Status.Conditions, v1alpha1.ConditionReady)
-			g.Expect(ready.Message).To(ContainSubstring("web-1"))
-			g.Expect(ready.Message).To(ContainSubstring("delete"))
+			g.Expect(ready.Message).To(ContainSubstring("until somebody deletes it"))
 		}).WithContext(ctx).Should(Succeed())
 
 		// The StatefulSet controller goes on only when the Pod of the bad revision is gone.

@@ -111,6 +111,9 @@ func partitioned(ordinal int32) appsv1.StatefulSetUpdateStrategy {
 	}
 }
 
+// heldUp is what a person is told about a replica that is not ready.
+const heldUp = "; a Pod that does not get ready holds up the others and its own update until somebody deletes it"
+
 func TestOfStatefulSet(t *testing.T) {
 	cases := map[string]struct {
 		change func(*appsv1.StatefulSet)
@@ -127,6 +130,19 @@ func TestOfStatefulSet(t *testing.T) {
 		},
 		"the last replica is not ready": {
 			func(s *appsv1.StatefulSet) { s.Status.ReadyReplicas = 2 },
+			rollout.State{Message: "2 of 3 replicas are ready" + heldUp},
+		},
+		"an updated replica is not ready": {
+			func(s *appsv1.StatefulSet) {
+				s.Status.UpdatedReplicas, s.Status.ReadyReplicas, s.Status.CurrentRevision = 1, 2, "db-1"
+			},
+			rollout.State{Message: "1 of 3 replicas are updated" + heldUp},
+		},
+		"one of replicas that do not wait for each other is not ready": {
+			func(s *appsv1.StatefulSet) {
+				s.Spec.PodManagementPolicy = appsv1.ParallelPodManagement
+				s.Status.ReadyReplicas = 2
+			},
 			rollout.State{Message: "2 of 3 replicas are ready"},
 		},
 		"the revision is not settled": {

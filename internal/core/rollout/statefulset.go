@@ -24,15 +24,24 @@ func OfStatefulSet(set *appsv1.StatefulSet) State {
 	case state.Manual:
 		state.Complete = true
 	case status.UpdatedReplicas < due:
-		state.Message = fmt.Sprintf("%d of %d replicas are updated", status.UpdatedReplicas, due)
+		state.Message = fmt.Sprintf("%d of %d replicas are updated", status.UpdatedReplicas, due) + ordered(set)
 	case status.ReadyReplicas < desired:
-		state.Message = fmt.Sprintf("%d of %d replicas are ready", status.ReadyReplicas, desired)
+		state.Message = fmt.Sprintf("%d of %d replicas are ready", status.ReadyReplicas, desired) + ordered(set)
 	case !state.Partial && status.UpdateRevision != status.CurrentRevision:
 		state.Message = "the StatefulSet controller is finishing the revision " + status.UpdateRevision
 	default:
 		state.Complete = true
 	}
 	return state
+}
+
+// ordered adds what a person may have to do. The controller of a StatefulSet that takes its Pods one after the other waits
+// for one that is not ready even when the template that made it so has been replaced (kubernetes/kubernetes#67250).
+func ordered(set *appsv1.StatefulSet) string {
+	if set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement || set.Status.ReadyReplicas >= replicas(set.Spec.Replicas) {
+		return ""
+	}
+	return "; a Pod that does not get ready holds up the others and its own update until somebody deletes it"
 }
 
 // partition is the ordinal below which Pods keep their older template.
