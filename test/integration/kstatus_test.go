@@ -208,7 +208,7 @@ var _ = Describe("The status of a policy", func() {
 // unguarded lets policies into a namespace that KICK's webhook would refuse, as when it was switched off for a while.
 func unguarded(ctx SpecContext, namespace string) {
 	GinkgoHelper()
-	exclude := func(configuration *admissionv1.ValidatingWebhookConfiguration, values ...string) {
+	exclude := func(ctx SpecContext, configuration *admissionv1.ValidatingWebhookConfiguration, values ...string) {
 		GinkgoHelper()
 		change(ctx, configuration, func(c *admissionv1.ValidatingWebhookConfiguration) {
 			for i := range c.Webhooks {
@@ -225,8 +225,8 @@ func unguarded(ctx SpecContext, namespace string) {
 		})
 	}
 	configuration := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "kick"}}
-	exclude(configuration, namespace, kickNamespace)
-	DeferCleanup(func(ctx SpecContext) { exclude(configuration) })
+	exclude(ctx, configuration, namespace, kickNamespace)
+	DeferCleanup(func(ctx SpecContext) { exclude(ctx, configuration) })
 	Eventually(func() error { // the API server takes a moment to see it
 		p := everything(namespace)
 		p.Spec.Discovery.WorkloadSelector = expression("app", "Foo", "x")

@@ -45,6 +45,7 @@ func TestIntegration(t *testing.T) {
 var _ = BeforeSuite(func(ctx context.Context) {
 	SetDefaultEventuallyTimeout(patience)
 	SetDefaultEventuallyPollingInterval(glance)
+	EnforceDefaultTimeoutsWhenUsingContexts()
 
 	manager, err := filepath.Abs("../../bin/manager")
 	Expect(err).NotTo(HaveOccurred())
