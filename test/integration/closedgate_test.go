@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -114,7 +115,7 @@ var _ = Describe("A gate that was shut for hours", func() {
 // scale sets the replicas of a Deployment as an autoscaler does.
 func scale(ctx SpecContext, w *appsv1.Deployment, replicas int32) {
 	GinkgoHelper()
-	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))
 	Expect(k8s.SubResource("scale").Patch(ctx, w.DeepCopy(), patch)).To(Succeed())
 }
 

@@ -13,6 +13,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
@@ -90,7 +91,7 @@ func scrape(ctx context.Context, process testbed.PodProcess) string {
 // touch changes an annotation and a label of an object: metadata, and nothing else.
 func touch(ctx context.Context, value int, objects ...client.Object) {
 	GinkgoHelper()
-	patch := client.RawPatch("application/merge-patch+json",
+	patch := client.RawPatch(types.MergePatchType,
 		fmt.Appendf(nil, `{"metadata":{"annotations":{"touched":"%[1]d"},"labels":{"touched":"%[1]d"}}}`, value))
 	for _, object := range objects {
 		Expect(k8s.Patch(ctx, object, patch)).To(Succeed())

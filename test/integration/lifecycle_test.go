@@ -242,6 +242,7 @@ var _ = Describe("The manager", Serial, func() {
 		settled(ctx, everything(namespace), int32(len(workloads)), int32(len(workloads))) //nolint:gosec // small numbers
 
 		mark, other := bed.Audit().Mark(), newNamespace(ctx)
+		create(ctx, everything(other))
 		for range lasting(2, 5) {
 			running, err := bed.Pods(kickNamespace, kickSelector)
 			Expect(err).NotTo(HaveOccurred())

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
@@ -42,7 +43,7 @@ func deletePods(ctx context.Context, w client.Object) {
 func unlabelled(ctx context.Context, label string, w client.Object) {
 	GinkgoHelper()
 	for _, pod := range podsOf(ctx, w) {
-		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"`+label+`":null}}}`))
+		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+label+`":null}}}`))
 		Expect(client.IgnoreNotFound(k8s.Patch(ctx, &pod, patch))).To(Succeed())
 	}
 }

@@ -10,8 +10,11 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
@@ -23,6 +26,9 @@ const tick = "scaler/tick"
 
 // replicasAt is how many replicas the scaler asks for at a tick: between 2 and 9.
 func replicasAt(tick int) int32 { return int32(2 + tick%8) } //nolint:gosec // below 10
+
+// pace is the time between two writes of a scaler: short beside a restart, and long enough for a Pod to start.
+const pace = 5 * glance
 
 // scaler scales a Deployment without a pause.
 type scaler struct {
@@ -44,10 +50,10 @@ func (s *scaler) run(ctx context.Context) {
 	defer close(s.done)
 	for ctx.Err() == nil {
 		body := fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}},"spec":{"replicas":%d}}`, tick, s.last+1, replicasAt(s.last+1))
-		if k8s.Patch(ctx, s.w.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(body))) == nil {
+		if k8s.Patch(ctx, s.w.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(body))) == nil {
 			s.last++
 		}
-		time.Sleep(2 * glance) // the pace of the scaler
+		time.Sleep(pace)
 	}
 }
 
@@ -76,6 +82,7 @@ var _ = Describe("Scalers that write all the time", func() {
 			var scalers []*scaler
 			for i, w := range targets {
 				before[w.GetName()] = stampOf(ctx, w)
+				keep(ctx, w)
 				scalers = append(scalers, startScaler(w.(*appsv1.Deployment), last[i]))
 			}
 			rewrite(ctx, source, strconv.Itoa(round+1))
@@ -106,13 +113,22 @@ var _ = Describe("Scalers that write all the time", func() {
 	}, NodeTimeout(patience*4))
 })
 
+// keep makes the present Pods of a workload the last to go when it is scaled down, so that it stays stale.
+func keep(ctx context.Context, w client.Object) {
+	GinkgoHelper()
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"100"}}}`, corev1.PodDeletionCost))
+	for _, pod := range podsOf(ctx, w) {
+		Expect(client.IgnoreNotFound(k8s.Patch(ctx, &pod, patch))).To(Succeed())
+	}
+}
+
 // watchFields watches the Deployments of a namespace. What it returns ends the watch and lists where a field that belongs
 // to a scaler was not what the scaler had last written.
 func watchFields(ctx context.Context, namespace string) func() []string {
 	GinkgoHelper()
-	watching, err := client.NewWithWatch(bed.RESTConfig(), client.Options{})
+	watching, err := kubernetes.NewForConfig(bed.RESTConfig())
 	Expect(err).NotTo(HaveOccurred())
-	events, err := watching.Watch(ctx, &appsv1.DeploymentList{}, client.InNamespace(namespace))
+	events, err := watching.AppsV1().Deployments(namespace).Watch(ctx, metav1.ListOptions{})
 	Expect(err).NotTo(HaveOccurred())
 	var (
 		wrong []string

@@ -136,7 +136,6 @@ func waitingRequests(ctx SpecContext, namespace string, count int) (waiting, man
 	open.Spec.Discovery.WorkloadSelector.MatchLabels = map[string]string{"gate": "open"}
 	create(ctx, closed, open)
 	Eventually(func() string { return ledgerVersionOrEmpty(ctx, namespace) }).WithContext(ctx).ShouldNot(BeEmpty())
-	reached(ctx, v1alpha1.PhaseNoLongerRequired, paused, stateful, daemons)
 	change(ctx, paused, func(d *appsv1.Deployment) { d.Spec.Paused = true })
 
 	for _, value := range []string{"2", "3", "4"} {
