@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"fmt"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -38,12 +39,18 @@ func deletePods(ctx context.Context, w client.Object) {
 	}
 }
 
+// touches counts the calls of unlabelled.
+var touches int
+
 // unlabelled takes a label off the present Pods of a workload, so that KWOK no longer plays them in that special way. Pods
-// that come later have it again, as long as the template has.
+// that come later have it again, as long as the template has. Each call changes the Pods, because KWOK may fail to play a
+// Pod that has just been played, and looks again only when it changes.
 func unlabelled(ctx context.Context, label string, w client.Object) {
 	GinkgoHelper()
+	touches++
+	patch := client.RawPatch(types.MergePatchType,
+		fmt.Appendf(nil, `{"metadata":{"labels":{%q:null},"annotations":{"touched":"%d"}}}`, label, touches))
 	for _, pod := range podsOf(ctx, w) {
-		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"`+label+`":null}}}`))
 		Expect(client.IgnoreNotFound(k8s.Patch(ctx, &pod, patch))).To(Succeed())
 	}
 }

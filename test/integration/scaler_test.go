@@ -50,7 +50,8 @@ func (s *scaler) run(ctx context.Context) {
 	defer close(s.done)
 	for ctx.Err() == nil {
 		body := fmt.Sprintf(`{"metadata":{"annotations":{%q:"%d"}},"spec":{"replicas":%d}}`, tick, s.last+1, replicasAt(s.last+1))
-		if k8s.Patch(ctx, s.w.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(body))) == nil {
+		// What was begun is ended, so that the last tick is known.
+		if k8s.Patch(context.WithoutCancel(ctx), s.w.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(body))) == nil {
 			s.last++
 		}
 		time.Sleep(pace)
