@@ -105,7 +105,7 @@ test-testbed: ## Test the testbed itself
 	cd test/testbed && go test -count=1 -timeout 20m ./...
 
 .PHONY: test-integration
-test-integration: build bin/testbed ## Test the manager on a real control plane
+test-integration: build bin/testbed ## Test the manager on a real control plane (KICK_TEST_FULL=1: long stories at full length)
 	bin/testbed build
 	cd test/integration && go test -count=1 -timeout 40m ./...
 

@@ -243,7 +243,7 @@ var _ = Describe("The manager", Serial, func() {
 
 		mark, other := bed.Audit().Mark(), newNamespace(ctx)
 		create(ctx, everything(other))
-		for range lasting(2, 5) {
+		for range lasting(1, 5) {
 			running, err := bed.Pods(kickNamespace, kickSelector)
 			Expect(err).NotTo(HaveOccurred())
 			for _, process := range running {

@@ -99,6 +99,7 @@ func TestTerminalRequests(t *testing.T) {
 
 func TestReopenMakesTheRequestPendingAndKeepsTheEvidence(t *testing.T) {
 	w := newWorld(t)
+	w.facts.RequestGeneration = 3
 	w.kick()
 	w.complete()
 	w.decide()
@@ -109,6 +110,9 @@ func TestReopenMakesTheRequestPendingAndKeepsTheEvidence(t *testing.T) {
 	}
 	if status.CurrentRollout.Stamp != w.stamps[0] {
 		t.Error("what the last rollout covers is forgotten")
+	}
+	if status.ObservedGeneration != 3 || status.Conditions[0].ObservedGeneration != 3 {
+		t.Errorf("the generation observed went from 3 to %d", status.ObservedGeneration)
 	}
 }
 

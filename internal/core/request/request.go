@@ -160,6 +160,7 @@ func Reopen(
 	}
 	machine := machine{status: *status.DeepCopy(), now: now}
 	machine.facts.Observed = observed
+	machine.facts.RequestGeneration = status.ObservedGeneration // The spec was not looked at.
 	machine.open(open)
 	return machine.status, true
 }

@@ -110,14 +110,15 @@ func (m *machine) stampRemoved() bool {
 	return m.status.Phase == v1alpha1.PhaseExecuting && current != nil && m.issued(current)
 }
 
-// resume deals with a stamp that somebody removed: after a pause, which grows each time, the restart is judged again.
+// resume deals with a stamp that somebody removed: after a pause, which grows each time, the restart is judged again. There
+// is nothing to wait for when it would be given up.
 func (m *machine) resume() Step {
 	current := m.status.CurrentRollout
 	pause := removalPause
 	for range current.Attempts {
 		pause *= 3
 	}
-	if next := current.StartedAt.Add(pause); m.now.Before(next) {
+	if next := current.StartedAt.Add(pause); current.Attempts < maxAttempts && m.now.Before(next) {
 		step := m.wait(v1alpha1.PhaseExecuting, v1alpha1.ReasonStamping,
 			fmt.Sprintf("the annotation %s was removed by %s; it is written again if Pods are still stale",
 				v1alpha1.RestartedAtAnnotation, m.remover()))

@@ -115,6 +115,23 @@ func TestAStampThatIsRemovedIsIssuedAgainAFewTimes(t *testing.T) {
 	}
 }
 
+func TestAStampIsGivenUpWithoutAnotherPause(t *testing.T) {
+	w := newWorld(t)
+	for _, pause := range []float64{10, 30, 90, 0} {
+		w.kick()
+		w.decide()
+		w.complete()
+		w.startPods(1)
+		w.facts.Stamp = ""
+		w.revision = rollout.Revision{Name: "web-1", CreatedAt: at(0)}
+		w.pass(pause)
+	}
+	w.decide()
+	if got := w.steps[len(w.steps)-1]; got != "Failed/StampRemoved" {
+		t.Errorf("is in %s", got)
+	}
+}
+
 func TestAStampRemovedFromFreshPodsIsLeftAlone(t *testing.T) {
 	w := newWorld(t)
 	w.kick()
