@@ -102,13 +102,17 @@ var _ = Describe("A change, however the API server dates it", func() {
 		for _, row := range slices.Concat(before, after) {
 			rolledOut(ctx, row.w)
 		}
-		policy := everything(namespace)
-		// KICK holds still until the native rollouts have begun.
-		policy.Spec.Restart.QuietPeriod = &metav1.Duration{Duration: quiet}
-		create(ctx, policy)
+		create(ctx, everything(namespace))
 		for _, row := range slices.Concat(before, after) {
 			reached(ctx, v1alpha1.PhaseNoLongerRequired, row.w)
 		}
+		// KICK holds still until the native rollouts have begun.
+		policy := everything(namespace)
+		change(ctx, policy, func(p *v1alpha1.KickPolicy) { p.Spec.Restart.QuietPeriod = &metav1.Duration{Duration: quiet} })
+		Eventually(func() bool {
+			refresh(ctx, policy)
+			return policy.Status.ObservedGeneration == policy.Generation
+		}).WithContext(ctx).Should(BeTrue())
 		datedStory(ctx, before, after)
 		ends(ctx, before, always)
 		ends(ctx, after, nil)

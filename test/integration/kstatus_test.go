@@ -45,6 +45,18 @@ var requestStates = map[state]status.Status{
 	{v1alpha1.PhaseWaitingForGate, v1alpha1.ReasonScheduleInvalid}:  status.FailedStatus,
 	{v1alpha1.PhaseWaitingForGate, v1alpha1.ReasonNeverOpens}:       status.FailedStatus,
 
+	{v1alpha1.PhaseWaitingForGate, v1alpha1.ReasonConfigurationError}: status.FailedStatus,
+
+	{v1alpha1.PhaseWaitingForOwner, v1alpha1.ReasonOwnerUnknown}:        status.FailedStatus,
+	{v1alpha1.PhaseWaitingForOwner, v1alpha1.ReasonMultipleOwners}:      status.FailedStatus,
+	{v1alpha1.PhaseWaitingForOwner, v1alpha1.ReasonProviderUnavailable}: status.FailedStatus,
+	{v1alpha1.PhaseWaitingForOwner, v1alpha1.ReasonProjectUnknown}:      status.FailedStatus,
+
+	{v1alpha1.PhaseWaitingForApplicationSync, v1alpha1.ReasonOwnerDeleting}:  status.InProgressStatus,
+	{v1alpha1.PhaseWaitingForApplicationSync, v1alpha1.ReasonOwnerSuspended}: status.InProgressStatus,
+	{v1alpha1.PhaseWaitingForApplicationSync, v1alpha1.ReasonSyncInProgress}: status.InProgressStatus,
+	{v1alpha1.PhaseWaitingForApplicationSync, v1alpha1.ReasonOutOfSync}:      status.InProgressStatus,
+
 	{v1alpha1.PhaseWaitingForRollout, v1alpha1.ReasonRolloutInProgress}: status.InProgressStatus,
 	{v1alpha1.PhaseWaitingForRollout, v1alpha1.ReasonPaused}:            status.InProgressStatus,
 
@@ -69,9 +81,6 @@ var otherReasons = []string{
 	v1alpha1.ReasonSuspended, v1alpha1.ReasonSelectorInvalid, v1alpha1.ReasonReservedNamespace,
 	v1alpha1.ReasonSharedWorkloads, v1alpha1.ReasonNoOverlap,
 }
-
-// reasonless are the phases that nothing leads to yet.
-var reasonless = []v1alpha1.Phase{v1alpha1.PhaseWaitingForOwner, v1alpha1.PhaseWaitingForApplicationSync}
 
 func TestKstatusReadsEveryStateOfARequest(t *testing.T) {
 	for state, want := range requestStates {
@@ -104,9 +113,6 @@ func TestTheTableOfStatesIsComplete(t *testing.T) {
 	phases, reasons := map[string]bool{}, map[string]bool{}
 	for state := range requestStates {
 		phases[string(state.phase)], reasons[state.reason] = true, true
-	}
-	for _, phase := range reasonless {
-		phases[string(phase)] = true
 	}
 	for _, reason := range otherReasons {
 		reasons[reason] = true

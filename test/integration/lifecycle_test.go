@@ -156,8 +156,7 @@ var _ = Describe("A restart", func() {
 		w.Spec.ProgressDeadlineSeconds = ptr.To[int32](5)
 		w.Spec.MinReadySeconds = 0
 		create(ctx, source, w)
-		makeReady(ctx, namespace)
-		rolledOut(ctx, w)
+		rolledOutByHand(ctx, w)
 		create(ctx, everything(namespace))
 		reached(ctx, v1alpha1.PhaseNoLongerRequired, w)
 
@@ -171,7 +170,7 @@ var _ = Describe("A restart", func() {
 
 		rewrite(ctx, source, "3")
 		Eventually(func() int { return revisions(ctx, w) }).WithContext(ctx).Should(Equal(3))
-		makeReady(ctx, namespace)
+		rolledOutByHand(ctx, w)
 		reached(ctx, v1alpha1.PhaseSucceeded, w)
 	}, NodeTimeout(patience*2))
 
@@ -200,30 +199,6 @@ var _ = Describe("A restart", func() {
 		}).WithContext(ctx).Should(And(ContainSubstring("Kicked"), ContainSubstring("because of Secret db"), ContainSubstring("KickSucceeded")))
 	}, NodeTimeout(patience*2))
 })
-
-// makeReady lets the Pods of a namespace become ready that are held unready by their label.
-func makeReady(ctx SpecContext, namespace string) {
-	GinkgoHelper()
-	Eventually(func(g Gomega) {
-		var pods corev1.PodList
-		g.Expect(k8s.List(ctx, &pods, client.InNamespace(namespace))).To(Succeed())
-		g.Expect(pods.Items).NotTo(BeEmpty())
-		ready := 0
-		for i := range pods.Items {
-			pod := &pods.Items[i]
-			if _, held := pod.Labels[testbed.LabelNeverReady]; held {
-				delete(pod.Labels, testbed.LabelNeverReady)
-				g.Expect(client.IgnoreNotFound(k8s.Update(ctx, pod))).To(Succeed())
-			}
-			for _, condition := range pod.Status.Conditions {
-				if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
-					ready++
-				}
-			}
-		}
-		g.Expect(ready).To(BeNumerically(">", 0))
-	}).WithContext(ctx).Should(Succeed())
-}
 
 var _ = Describe("The manager", Serial, func() {
 	It("does nothing at all when it is restarted or killed and nothing has changed (C118)", func(ctx SpecContext) {

@@ -15,6 +15,15 @@ import (
 // nodeLabel tells the Nodes of one story from the others.
 const nodeLabel = "story"
 
+// ranges counts the ranges given to Nodes.
+var ranges int
+
+// podRange is a range for the Pods of one more Node, apart from those of the testbed's own Nodes.
+func podRange() string {
+	ranges++
+	return fmt.Sprintf("10.%d.0.0/16", 150+ranges%50)
+}
+
 // nodes adds Nodes for one spec.
 func nodes(ctx context.Context, story string, count int) []*corev1.Node {
 	GinkgoHelper()
@@ -24,8 +33,10 @@ func nodes(ctx context.Context, story string, count int) []*corev1.Node {
 			corev1.ResourceCPU: resource.MustParse("1k"), corev1.ResourceMemory: resource.MustParse("1Ti"),
 			corev1.ResourcePods: resource.MustParse("1k"),
 		}
+		cidr := podRange()
 		node := &corev1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", story, i), Labels: map[string]string{nodeLabel: story}},
+			Spec:       corev1.NodeSpec{PodCIDR: cidr, PodCIDRs: []string{cidr}},
 			Status:     corev1.NodeStatus{Capacity: capacity, Allocatable: capacity},
 		}
 		create(ctx, node)

@@ -39,17 +39,11 @@ func deletePods(ctx context.Context, w client.Object) {
 	}
 }
 
-// touches counts the calls of unlabelled.
-var touches int
-
 // unlabelled takes a label off the present Pods of a workload, so that KWOK no longer plays them in that special way. Pods
-// that come later have it again, as long as the template has. Each call changes the Pods, because KWOK may fail to play a
-// Pod that has just been played, and looks again only when it changes.
+// that come later have it again, as long as the template has.
 func unlabelled(ctx context.Context, label string, w client.Object) {
 	GinkgoHelper()
-	touches++
-	patch := client.RawPatch(types.MergePatchType,
-		fmt.Appendf(nil, `{"metadata":{"labels":{%q:null},"annotations":{"touched":"%d"}}}`, label, touches))
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:null}}}`, label))
 	for _, pod := range podsOf(ctx, w) {
 		Expect(client.IgnoreNotFound(k8s.Patch(ctx, &pod, patch))).To(Succeed())
 	}

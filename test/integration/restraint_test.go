@@ -316,7 +316,9 @@ var _ = Describe("A rollout that does not end", func() {
 		source, w := secret(namespace, "db", "1"), statefulSet(namespace, "web", envFromSecret("db"))
 		create(ctx, source, w)
 		rolledOut(ctx, w)
-		create(ctx, policyWith(namespace, func(s *v1alpha1.KickPolicySpec) { s.Restart.RolloutDeadline = &metav1.Duration{Duration: 10 * time.Second} }))
+		create(ctx, policyWith(namespace, func(s *v1alpha1.KickPolicySpec) {
+			s.Restart.RolloutDeadline = &metav1.Duration{Duration: 10 * time.Second}
+		}))
 		reached(ctx, v1alpha1.PhaseNoLongerRequired, w)
 		change(ctx, w, func(s *appsv1.StatefulSet) { s.Spec.Template.Labels["testbed.kick.dev/never-ready"] = "true" })
 		rewrite(ctx, source, "2")

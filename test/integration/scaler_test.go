@@ -27,8 +27,9 @@ const tick = "scaler/tick"
 // replicasAt is how many replicas the scaler asks for at a tick: between 2 and 9.
 func replicasAt(tick int) int32 { return int32(2 + tick%8) } //nolint:gosec // below 10
 
-// pace is the time between two writes of a scaler: short beside a restart, and long enough for a Pod to start.
-const pace = 5 * glance
+// pace is the time between two writes of a scaler: long enough for the Pods to start on a slow machine, since a restart waits for
+// a moment in which they all have.
+const pace = 15 * glance
 
 // scaler scales a Deployment without a pause.
 type scaler struct {
