@@ -1,4 +1,4 @@
-package webhooks_test
+package webhooks
 
 import (
 	"testing"
@@ -6,7 +6,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
-	"github.com/kick-dev/kick/webhooks"
 )
 
 func policyOf(selector metav1.LabelSelector) *v1alpha1.KickPolicy {
@@ -34,7 +33,7 @@ func TestAnUpdateIsRefusedOnlyForFaultsItBrings(t *testing.T) {
 		"a good one left as it was": {good, good, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := webhooks.ValidateKickPolicyUpdate(tc.old, tc.updated); len(got) != tc.faults {
+			if got := ValidateKickPolicyUpdate(tc.old, tc.updated); len(got) != tc.faults {
 				t.Errorf("faults %v, want %d", got, tc.faults)
 			}
 		})

@@ -112,7 +112,8 @@ func (w Window) nextEnd(after time.Time) time.Time {
 // nextStart returns the first start after the given instant, the zero time if there is none.
 func (w Window) nextStart(after time.Time) time.Time {
 	wall := wallClock(after, w.zone)
-	if !changesNear(after, w.zone) {
+	shift := shiftNear(after, w.zone)
+	if shift == 0 {
 		next := w.starts.Next(wall)
 		if next.IsZero() {
 			return next
@@ -121,13 +122,13 @@ func (w Window) nextStart(after time.Time) time.Time {
 	}
 	// Around a change of the clocks, what comes first on the wall clock may come later, so all starts near are compared.
 	var first time.Time
-	for next := w.starts.Next(wall.Add(-margin)); !next.IsZero(); next = w.starts.Next(next) {
+	for next := w.starts.Next(wall.Add(-shift)); !next.IsZero(); next = w.starts.Next(next) {
 		for _, instant := range instantsOf(next, w.zone) {
 			if instant.After(after) && (first.IsZero() || instant.Before(first)) {
 				first = instant
 			}
 		}
-		if !first.IsZero() && next.After(wall.Add(margin)) {
+		if !first.IsZero() && next.After(wall.Add(shift)) {
 			break
 		}
 	}

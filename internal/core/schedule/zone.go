@@ -33,10 +33,10 @@ func instantsOf(wall time.Time, zone *time.Location) []time.Time {
 	return slices.CompactFunc(instants, time.Time.Equal)
 }
 
-// changesNear tells whether the clocks of a zone change within the margin around an instant.
-func changesNear(at time.Time, zone *time.Location) bool {
-	start, end := at.In(zone).ZoneBounds()
-	return (!start.IsZero() && at.Sub(start) < margin) || (!end.IsZero() && end.Sub(at) < margin)
+// shiftNear is how far the clocks of a zone are changed within the margin around an instant, 0 if they are not.
+func shiftNear(at time.Time, zone *time.Location) time.Duration {
+	before, now, after := offsetAt(at.Add(-margin), zone), offsetAt(at, zone), offsetAt(at.Add(margin), zone)
+	return max(before, now, after) - min(before, now, after)
 }
 
 func offsetAt(at time.Time, zone *time.Location) time.Duration {
