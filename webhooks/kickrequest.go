@@ -7,6 +7,8 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -16,6 +18,10 @@ import (
 )
 
 // +kubebuilder:webhook:path=/validate-kick-dev-v1alpha1-kickrequest,mutating=false,failurePolicy=fail,sideEffects=None,groups=kick.dev,resources=kickrequests,verbs=create;update,versions=v1alpha1,name=kickrequest.kick.dev,admissionReviewVersions=v1,timeoutSeconds=5,matchPolicy=Equivalent
+
+// Whether a user may override is asked in the namespace of the request, which takes no right in the whole cluster.
+//
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=localsubjectaccessreviews,verbs=create
 
 // kickRequestPath is where the API server finds the validator of requests.
 const kickRequestPath = "/validate-kick-dev-v1alpha1-kickrequest"
@@ -39,12 +45,12 @@ func (v *kickRequestValidator) ValidateCreate(ctx context.Context, created *v1al
 	faults := validateName(created)
 	misfit, err := v.validateTarget(ctx, created)
 	if err != nil {
-		return nil, err
+		return nil, apierrors.NewInternalError(err) // anything else would count as a verdict
 	}
 	faults = append(faults, misfit...)
 	claimed, err := v.validateManual(ctx, nil, created)
 	if err != nil {
-		return nil, err
+		return nil, apierrors.NewInternalError(err)
 	}
 	return nil, invalid("KickRequest", created.Name, append(faults, claimed...))
 }
@@ -60,11 +66,11 @@ func (v *kickRequestValidator) ValidateUpdate(ctx context.Context, old, updated 
 	if asks {
 		misfit, err := v.validateTarget(ctx, updated)
 		if err != nil {
-			return nil, err
+			return nil, apierrors.NewInternalError(err)
 		}
 		claimed, err := v.validateManual(ctx, old.Spec.Manual, updated)
 		if err != nil {
-			return nil, err
+			return nil, apierrors.NewInternalError(err)
 		}
 		faults = append(append(faults, misfit...), claimed...)
 	}
@@ -125,16 +131,19 @@ func (v *kickRequestValidator) mayOverride(
 	for key, values := range writer.Extra {
 		extra[key] = authorizationv1.ExtraValue(values)
 	}
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:   writer.Username,
-		UID:    writer.UID,
-		Groups: writer.Groups,
-		Extra:  extra,
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Resource: "kickrequests",
-			Verb: verbOverride, Namespace: judged.Namespace, Name: judged.Name,
+	review := &authorizationv1.LocalSubjectAccessReview{
+		ObjectMeta: metav1.ObjectMeta{Namespace: judged.Namespace},
+		Spec: authorizationv1.SubjectAccessReviewSpec{
+			User:   writer.Username,
+			UID:    writer.UID,
+			Groups: writer.Groups,
+			Extra:  extra,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Group: v1alpha1.GroupVersion.Group, Version: v1alpha1.GroupVersion.Version, Resource: "kickrequests",
+				Verb: verbOverride, Namespace: judged.Namespace, Name: judged.Name,
+			},
 		},
-	}}
+	}
 	if err := v.reviews.Create(ctx, review); err != nil {
 		return false, fmt.Errorf("ask whether %s may override request %s: %w", writer.Username, client.ObjectKeyFromObject(judged), err)
 	}
