@@ -15,7 +15,7 @@ type KickPolicySpec struct {
 
 	// dryRun judges every change and says what would be restarted, but restarts nothing: the request of a stale workload
 	// waits, in phase WaitingForGate with reason DryRun, and goes on as soon as dryRun is false. Where another policy that
-	// is neither suspended nor dry selects the same workload, that one decides.
+	// is neither suspended nor dry selects the same workload, that one decides. The guard of a dry policy only warns.
 	//
 	// +optional
 	// +kubebuilder:default=false
@@ -114,6 +114,7 @@ type Restart struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(h|m|s))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must be a duration such as 90s"
 	QuietPeriod *metav1.Duration `json:"quietPeriod,omitempty"`
 
 	// maxQuiet bounds the wait for quiet, counted from the first change.
@@ -125,6 +126,7 @@ type Restart struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(h|m|s))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must be a duration such as 90s"
 	MaxQuiet *metav1.Duration `json:"maxQuiet,omitempty"`
 
 	// minInterval is the shortest time between two restarts of one workload. It doubles, up to an hour, each time
@@ -138,6 +140,7 @@ type Restart struct {
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(h|m|s))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must be a duration such as 90s"
 	MinInterval *metav1.Duration `json:"minInterval,omitempty"`
 
 	// maxConcurrent is how many workloads of the policy may be restarting at the same time: stamped, and their rollout

@@ -22,14 +22,19 @@ type KickRequestSpec struct {
 
 // ManualRestart is a person's wish for a restart.
 type ManualRestart struct {
-	// requestedAt is when the restart was asked for. Pods that started later need none; a later instant asks again.
+	// requestedAt is when the restart was asked for, with six digits of fraction, at most five minutes from now. Pods that
+	// started later need none; a later instant asks again.
 	//
 	// Example: 2026-08-06T08:20:00.000000Z
 	//
 	// +required
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Pattern=`^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}(Z|[+-](0[0-9]|1[0-4]):[0-5][0-9])$`
 	RequestedAt metav1.MicroTime `json:"requestedAt"`
 
-	// requestedBy is the user name of who asks.
+	// requestedBy is the user name of who asks: nobody asks in the name of another.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1

@@ -87,13 +87,19 @@ func addParts(mgr ctrl.Manager, o options, serverClock *servertime.Clock) error 
 	if err != nil {
 		return fmt.Errorf("set up the controllers: %w", err)
 	}
-	if err := webhooks.SetupWithManager(mgr); err != nil {
+	err = webhooks.SetupWithManager(mgr, webhooks.Options{
+		Namespace:      o.namespace,
+		ServiceAccount: o.serviceAccount,
+		Exempt:         o.exempt,
+		Clock:          serverClock,
+	})
+	if err != nil {
 		return fmt.Errorf("set up the webhooks: %w", err)
 	}
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("add the liveness check: %w", err)
 	}
-	if err := mgr.AddReadyzCheck("webhook", mgr.GetWebhookServer().StartedChecker()); err != nil {
+	if err := mgr.AddReadyzCheck("webhook", newServing(o, clock.RealClock{}).check); err != nil {
 		return fmt.Errorf("add the webhook's readiness check: %w", err)
 	}
 	if err := mgr.AddReadyzCheck("caches", cachesSynced(mgr)); err != nil {

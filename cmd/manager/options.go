@@ -5,9 +5,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/kick-dev/kick/webhooks"
 )
 
 // options are what the command line says.
@@ -25,6 +28,8 @@ type options struct {
 	webhookPort    int
 	webhookCertDir string
 	namespace      string
+	serviceAccount string
+	exempt         webhooks.Exemptions
 	showVersion    bool
 	gitOps         gitOpsOptions
 	logging        zap.Options
@@ -56,6 +61,12 @@ func parseOptions(arguments []string) (options, error) {
 	flags.StringVar(&o.namespace, "namespace", os.Getenv("POD_NAMESPACE"),
 		"KICK's own namespace, where it keeps its ledger; the default is the environment variable POD_NAMESPACE.")
 	o.gitOps.bind(flags)
+	flags.StringVar(&o.serviceAccount, "service-account-name", os.Getenv("SERVICE_ACCOUNT_NAME"),
+		"Name of KICK's own service account, whose restarts the guard lets pass; the default is the environment variable SERVICE_ACCOUNT_NAME.")
+	flags.Var((*list)(&o.exempt.Users), "guard-exempt-users",
+		"Users who may restart managed workloads by hand, separated by commas; may be given several times.")
+	flags.Var((*list)(&o.exempt.Groups), "guard-exempt-groups",
+		"Groups whose members may restart managed workloads by hand, separated by commas; may be given several times.")
 	flags.BoolVar(&o.showVersion, "version", false, "Print the version and exit.")
 	o.logging.BindFlags(flags)
 	if err := flags.Parse(arguments); err != nil {
@@ -65,6 +76,22 @@ func parseOptions(arguments []string) (options, error) {
 		return o, fmt.Errorf("unexpected argument %q: all settings are flags", flags.Arg(0))
 	}
 	return o, o.validate()
+}
+
+// list is a flag of several values.
+type list []string
+
+// String implements flag.Value.
+func (l *list) String() string { return strings.Join(*l, ",") }
+
+// Set implements flag.Value: it adds values separated by commas.
+func (l *list) Set(values string) error {
+	for value := range strings.SplitSeq(values, ",") {
+		if value = strings.TrimSpace(value); value != "" {
+			*l = append(*l, value)
+		}
+	}
+	return nil
 }
 
 // validate names every setting that cannot be worked with.

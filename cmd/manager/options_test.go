@@ -32,3 +32,21 @@ func TestParseOptions(t *testing.T) {
 		})
 	}
 }
+
+func TestListsOfExemptWriters(t *testing.T) {
+	t.Setenv("POD_NAMESPACE", "kick-system")
+	t.Setenv("SERVICE_ACCOUNT_NAME", "kick")
+	o, err := parseOptions([]string{"--guard-exempt-users=alice, system:admin", "--guard-exempt-users=bob", "--guard-exempt-groups=on-call"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(o.exempt.Users, "|"); got != "alice|system:admin|bob" {
+		t.Errorf("users %s", got)
+	}
+	if got := strings.Join(o.exempt.Groups, "|"); got != "on-call" {
+		t.Errorf("groups %s", got)
+	}
+	if o.serviceAccount != "kick" {
+		t.Errorf("service account %q", o.serviceAccount)
+	}
+}

@@ -55,7 +55,12 @@ webhooks:
   clientConfig:
     service: {name: webhook-service, namespace: system, path: /validate}
   failurePolicy: Fail
-  name: kickpolicy.kick.dev
+  name: other.kick.dev
+- admissionReviewVersions: [v1]
+  clientConfig:
+    service: {name: webhook-service, namespace: system, path: /guard}
+  failurePolicy: Fail
+  name: guard.kick.dev
 `
 )
 
@@ -164,7 +169,32 @@ webhooks:
   admissionReviewVersions:
   - v1
   failurePolicy: Fail
-  name: kickpolicy.kick.dev
+  name: other.kick.dev
+- clientConfig:
+    service:
+      name: {{ include "kick.webhookServiceName" . }}
+      namespace: {{ .Release.Namespace | quote }}
+      path: /guard
+      port: 443
+  admissionReviewVersions:
+  - v1
+  matchConditions:
+  - expression: request.userInfo.username != "system:serviceaccount:{{ .Release.Namespace }}:{{ include "kick.serviceAccountName" . }}"
+    name: not-by-kick
+  - expression: object.?spec.?template.?metadata.?annotations[?"kubectl.kubernetes.io/restartedAt"].hasValue()
+      && object.?spec.?template.?metadata.?annotations[?"kubectl.kubernetes.io/restartedAt"]
+      != oldObject.?spec.?template.?metadata.?annotations[?"kubectl.kubernetes.io/restartedAt"]
+    name: restart-written
+  name: guard.kick.dev
+  namespaceSelector:
+    matchExpressions:
+    - key: kubernetes.io/metadata.name
+      operator: NotIn
+      values:
+      - kube-system
+      - kube-node-lease
+      - {{ .Release.Namespace | quote }}
+  failurePolicy: {{ .Values.webhook.guard.failurePolicy }}
 `
 
 // config writes a config folder; edit changes the three samples first.

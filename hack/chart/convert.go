@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"strings"
+
+	"github.com/kick-dev/kick/webhooks/registration"
 )
 
 // What controller-gen is told to call the manager's roles (roleName), and the namespace that the
@@ -79,7 +81,7 @@ func webhook(o object) (string, []document, error) {
 			return "", nil, fmt.Errorf("webhook %v: no clientConfig.service.path", hook["name"])
 		}
 		delete(hook, "clientConfig")
-		rest, err := marshal(hook)
+		rest, err := conditioned(hook)
 		if err != nil {
 			return "", nil, err
 		}
@@ -100,4 +102,33 @@ func webhook(o object) (string, []document, error) {
 		},
 		body: body.String(),
 	}}, nil
+}
+
+// Stand-ins for what only a release knows, replaced after the rest was escaped.
+const (
+	someNamespace = "NAMESPACE"
+	someAccount   = "ACCOUNT"
+)
+
+// conditioned writes a webhook with what the markers cannot say: when the API server calls it, in which namespaces, and,
+// for the guard, what happens when nobody answers.
+func conditioned(hook object) (string, error) {
+	name := dig[string](hook, "name")
+	if conditions := registration.MatchConditions(name, someAccount); conditions != nil {
+		hook["matchConditions"] = conditions
+	}
+	if selector := registration.NamespaceSelector(name, someNamespace); selector != nil {
+		hook["namespaceSelector"] = selector
+	}
+	if name == registration.Guard {
+		delete(hook, "failurePolicy")
+	}
+	text, err := marshal(hook)
+	if name == registration.Guard {
+		text += "failurePolicy: {{ .Values.webhook.guard.failurePolicy }}\n"
+	}
+	return strings.NewReplacer(
+		someAccount, `system:serviceaccount:{{ .Release.Namespace }}:{{ include "kick.serviceAccountName" . }}`,
+		someNamespace, "{{ .Release.Namespace | quote }}",
+	).Replace(text), err
 }

@@ -1,12 +1,16 @@
 package integration
 
 import (
+	"context"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
 )
@@ -36,9 +40,11 @@ var _ = Describe("The API", func() {
 
 	It("keeps requests to their names and targets", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
+		w := deployment(namespace, "web")
+		create(ctx, w)
 		bad := &v1alpha1.KickRequest{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"},
-			Spec:       v1alpha1.KickRequestSpec{TargetRef: v1alpha1.TargetRef{APIVersion: "apps/v1", Kind: v1alpha1.Deployment, Name: "web", UID: "u"}},
+			Spec:       v1alpha1.KickRequestSpec{TargetRef: v1alpha1.TargetRef{APIVersion: "apps/v1", Kind: v1alpha1.Deployment, Name: "web", UID: w.UID}},
 		}
 		Expect(k8s.Create(ctx, bad)).To(MatchError(ContainSubstring("metadata.name must be the kind of the target")))
 		good := bad.DeepCopy()
@@ -47,6 +53,62 @@ var _ = Describe("The API", func() {
 		good.Spec.TargetRef.Name = "other"
 		Expect(k8s.Update(ctx, good)).To(MatchError(ContainSubstring("targetRef is immutable")))
 	})
+
+	It("warns of a policy that is legal and unwise", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		w := deployment(namespace, "web")
+		w.Annotations = map[string]string{"argocd.argoproj.io/tracking-id": "web:apps/Deployment:" + namespace + "/web"}
+		create(ctx, w, labelled(namespace, "web"))
+		warned := &warnings{}
+		config := bed.RESTConfig()
+		config.WarningHandler = warned
+		policy := everything(namespace)
+		policy.Spec.Schedule = windows(
+			v1alpha1.Window{Kind: v1alpha1.WindowAllow, Cron: "0 2 * * *", Duration: "25h"},
+			v1alpha1.Window{Kind: v1alpha1.WindowDeny, Cron: "0 0 * * *", Duration: "24h"},
+		)
+		policy.Spec.Restart.QuietPeriod = &metav1.Duration{Duration: 10 * time.Minute}
+		Eventually(func(g Gomega) { // the caches of all replicas show the workload and the other policy
+			warned.texts = nil
+			g.Expect(clientOf(config).Create(ctx, policy.DeepCopy(), client.DryRunAll)).To(Succeed())
+			g.Expect(warned.texts).To(ConsistOf(
+				ContainSubstring("{} selects every"),
+				ContainSubstring("KickPolicy web selects Deployment web, too"),
+				ContainSubstring("never open within the next 366 days"),
+				HavePrefix("spec.schedule.windows[0]: begins again"),
+				HavePrefix("spec.schedule.windows[1]: begins again"),
+				HavePrefix("spec.restart.maxQuiet: 1m0s is less than the quietPeriod of 10m0s"),
+				HavePrefix("spec.gitOps.provider: None, but Deployment web carries the marks of ArgoCD"),
+			))
+		}).WithContext(ctx).MustPassRepeatedly(4).Should(Succeed())
+	}, NodeTimeout(patience))
+
+	It("does not hold the faults of a stored policy against those who mend it, and lets nobody add to them", Serial, func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		policy := everything(namespace)
+		policy.Spec.Schedule = windows(allowing("0 0 * * 7", "1h", ""), allowing("0 2 * * *", "1h", ""))
+		withoutWebhooks(ctx, func() {
+			Eventually(func() error { return k8s.Create(ctx, policy.DeepCopy()) }).WithContext(ctx).Should(Succeed())
+		})
+		Eventually(func() error { return k8s.Create(ctx, policy.DeepCopy(), client.DryRunAll) }).WithContext(ctx).
+			MustPassRepeatedly(4).Should(MatchError(ContainSubstring("spec.schedule.windows[0].cron")))
+
+		change(ctx, policy, func(p *v1alpha1.KickPolicy) {
+			p.Labels = map[string]string{"team": "x"}
+			p.Finalizers = []string{"example.com/x"}
+		})
+		change(ctx, policy, func(p *v1alpha1.KickPolicy) { p.Finalizers = nil })
+		change(ctx, policy, func(p *v1alpha1.KickPolicy) { p.Spec.Suspend = true })
+		worse := policy.DeepCopy()
+		worse.Spec.Schedule.Windows[1].Cron = "0 0 30 2 *"
+		Expect(k8s.Patch(ctx, worse, client.MergeFrom(policy))).To(MatchError(And(
+			ContainSubstring("spec.schedule.windows[1].cron"), Not(ContainSubstring("spec.schedule.windows[0].cron")))))
+		change(ctx, policy, func(p *v1alpha1.KickPolicy) { p.Spec.Schedule.Windows = p.Spec.Schedule.Windows[:1] })
+		mended := policy.DeepCopy()
+		mended.Spec.Schedule.Windows[0].Cron = "0 0 * * 0"
+		Expect(k8s.Patch(ctx, mended, client.MergeFrom(policy), client.DryRunAll)).To(Succeed())
+		Expect(k8s.Delete(ctx, policy)).To(Succeed())
+	}, NodeTimeout(patience*2))
 
 	It("shows requests and policies in columns that read well", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
@@ -81,4 +143,19 @@ func expression(key, operator string, values ...string) metav1.LabelSelector {
 func columns(table string) string {
 	header, _, _ := strings.Cut(table, "\n")
 	return strings.Join(strings.Fields(header), " ")
+}
+
+// withoutWebhooks does something while KICK's webhooks are not registered.
+func withoutWebhooks(ctx context.Context, do func()) {
+	GinkgoHelper()
+	registered := &admissionregistrationv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "kick"}}
+	refresh(ctx, registered)
+	Expect(k8s.Delete(ctx, registered)).To(Succeed())
+	DeferCleanup(func(ctx SpecContext) {
+		registered.ObjectMeta = metav1.ObjectMeta{Name: registered.Name, Labels: registered.Labels, Annotations: registered.Annotations}
+		Expect(client.IgnoreAlreadyExists(k8s.Create(ctx, registered))).To(Succeed())
+	})
+	do()
+	registered.ObjectMeta = metav1.ObjectMeta{Name: registered.Name, Labels: registered.Labels, Annotations: registered.Annotations}
+	Expect(k8s.Create(ctx, registered)).To(Succeed())
 }

@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
@@ -63,7 +64,9 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	DeferCleanup(stopTestbed)
 
 	Expect(v1alpha1.AddToScheme(clientgoscheme.Scheme)).To(Succeed())
-	k8s, err = client.New(bed.RESTConfig(), client.Options{Scheme: clientgoscheme.Scheme})
+	config := bed.RESTConfig()
+	config.WarningHandler = rest.NoWarnings{}
+	k8s, err = client.New(config, client.Options{Scheme: clientgoscheme.Scheme})
 	Expect(err).NotTo(HaveOccurred())
 
 	output, err := bed.Helm(ctx, "install", "kick", "../../charts/kick", "--namespace", kickNamespace, "--create-namespace",

@@ -35,6 +35,8 @@ type AuditEvent struct {
 	Name         string
 	URI          string
 	Code         int
+	// Annotations are what admission and others add.
+	Annotations map[string]string
 }
 
 // AuditMark is a position in the audit log.
@@ -185,6 +187,7 @@ type auditRecord struct {
 		APIGroup, Resource, Subresource, Namespace, Name string
 	}
 	ResponseStatus struct{ Code int }
+	Annotations    map[string]string
 }
 
 type auditUser struct{ Username string }
@@ -202,6 +205,7 @@ func (r auditRecord) event() AuditEvent {
 		Name:        r.ObjectRef.Name,
 		URI:         r.RequestURI,
 		Code:        r.ResponseStatus.Code,
+		Annotations: r.Annotations,
 	}
 	if r.ImpersonatedUser != nil {
 		event.User, event.Impersonator = r.ImpersonatedUser.Username, r.User.Username

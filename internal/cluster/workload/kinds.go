@@ -70,3 +70,12 @@ func is[T client.Object](object client.Object) bool {
 func Objects() []client.Object {
 	return []client.Object{&appsv1.Deployment{}, &appsv1.StatefulSet{}, &appsv1.DaemonSet{}}
 }
+
+// NewObject returns an empty object of a kind, false if the kind is no workload.
+func NewObject(name v1alpha1.WorkloadKind) (client.Object, bool) {
+	kind, known := kinds[name]
+	if !known {
+		return nil, false
+	}
+	return kind.object(), true
+}

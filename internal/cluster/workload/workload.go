@@ -94,6 +94,12 @@ func (w *Workload) TemplateWriter() string {
 // Stamp is the restartedAt annotation on the Pod template, empty if there is none.
 func (w *Workload) Stamp() string { return w.template().Annotations[v1alpha1.RestartedAtAnnotation] }
 
+// StampAnnotation is the restartedAt annotation on the Pod template, and whether it is there at all.
+func (w *Workload) StampAnnotation() (value string, present bool) {
+	value, present = w.template().Annotations[v1alpha1.RestartedAtAnnotation]
+	return value, present
+}
+
 // Rollout is the state of the present rollout.
 func (w *Workload) Rollout() rollout.State { return w.kind.state(w.object) }
 

@@ -344,6 +344,20 @@ func (n naive) open(at time.Time) bool {
 	return !allowing || allowed
 }
 
+// The longest search: every window begins each minute, and the clocks change meanwhile. Admission waits for it, and each
+// decision about a waiting request does.
+func BenchmarkNextOpeningOfTheBusiestSchedule(b *testing.B) {
+	var windows []v1alpha1.Window
+	for range 16 {
+		windows = append(windows, allow("* * * * *", "1m", "Europe/Berlin"), deny("* * * * *", "1m", "America/New_York"))
+	}
+	s := parse(b, windows...)
+	now := in(b, "2026-10-25 00:30 +0000")
+	for b.Loop() {
+		s.NextOpening(now)
+	}
+}
+
 func BenchmarkNextOpening(b *testing.B) {
 	s := parse(b, allow("0 2 * * 1-5", "2h", "Europe/Berlin"), deny("0 0 24 12 *", "72h", ""))
 	now := in(b, "2025-12-23 12:00 +0000")

@@ -109,27 +109,23 @@ func (w Window) nextEnd(after time.Time) time.Time {
 	return start.Add(w.duration)
 }
 
-// nextStart returns the first start after the given instant, the zero time if there is none.
+// nextStart returns the first start after the given instant, the zero time if there is none. It goes through the spans
+// between changes of the zone's clock, within which the wall clock runs evenly.
 func (w Window) nextStart(after time.Time) time.Time {
-	wall := wallClock(after, w.zone)
-	if !changesNear(after, w.zone) {
-		next := w.starts.Next(wall)
-		if next.IsZero() {
-			return next
+	for {
+		now := spanAt(after, w.zone)
+		start := w.starts.Next(now.wall(after))
+		if start.IsZero() {
+			return start
 		}
-		return instantsOf(next, w.zone)[0]
+		if now.endless() || now.instant(start).Before(now.end) {
+			return now.instant(start)
+		}
+		turn := spanAt(now.end, w.zone).wall(now.end)
+		skipped := start.Before(turn)
+		if skipped || w.starts.Next(turn.Add(-time.Nanosecond)).Equal(turn) {
+			return now.end
+		}
+		after = now.end
 	}
-	// Around a change of the clocks, what comes first on the wall clock may come later, so all starts near are compared.
-	var first time.Time
-	for next := w.starts.Next(wall.Add(-margin)); !next.IsZero(); next = w.starts.Next(next) {
-		for _, instant := range instantsOf(next, w.zone) {
-			if instant.After(after) && (first.IsZero() || instant.Before(first)) {
-				first = instant
-			}
-		}
-		if !first.IsZero() && next.After(wall.Add(margin)) {
-			break
-		}
-	}
-	return first
 }

@@ -1,45 +1,27 @@
 package schedule
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
-// margin is more than any change of a zone's clock: the largest so far skipped a whole day (Pacific/Apia, 2011).
-const margin = 26 * time.Hour
+// span is a stretch of time in which the clocks of a zone are not changed.
+type span struct {
+	// offset is what the clocks are ahead of UTC.
+	offset time.Duration
+	// end is the instant of the next change, the zero time if there is none.
+	end time.Time
+}
 
-// wallClock returns what the clocks of a zone show at an instant, as a time in UTC, where arithmetic has no gaps.
-func wallClock(at time.Time, zone *time.Location) time.Time {
+// spanAt returns the span that holds an instant.
+func spanAt(at time.Time, zone *time.Location) span {
 	local := at.In(zone)
-	return time.Date(local.Year(), local.Month(), local.Day(),
-		local.Hour(), local.Minute(), local.Second(), local.Nanosecond(), time.UTC)
+	_, seconds := local.Zone()
+	_, end := local.ZoneBounds()
+	return span{offset: time.Duration(seconds) * time.Second, end: end.UTC()}
 }
 
-// instantsOf returns the instants at which the clocks of a zone show the wall-clock time, in their order: mostly one,
-// two where the clocks went back, and the end of the gap where the time was skipped.
-func instantsOf(wall time.Time, zone *time.Location) []time.Time {
-	before, after := offsetAt(wall.Add(-margin), zone), offsetAt(wall.Add(margin), zone)
-	var instants []time.Time
-	for _, offset := range []time.Duration{before, after} {
-		if instant := wall.Add(-offset); wallClock(instant, zone).Equal(wall) {
-			instants = append(instants, instant)
-		}
-	}
-	if len(instants) == 0 {
-		gapEnd, _ := wall.Add(-before).In(zone).ZoneBounds()
-		return []time.Time{gapEnd.UTC()}
-	}
-	slices.SortFunc(instants, time.Time.Compare)
-	return slices.CompactFunc(instants, time.Time.Equal)
-}
+func (s span) endless() bool { return s.end.IsZero() }
 
-// changesNear tells whether the clocks of a zone change within the margin around an instant.
-func changesNear(at time.Time, zone *time.Location) bool {
-	start, end := at.In(zone).ZoneBounds()
-	return (!start.IsZero() && at.Sub(start) < margin) || (!end.IsZero() && end.Sub(at) < margin)
-}
+// wall is what the clocks show at an instant, as a time in UTC, where arithmetic has no gaps.
+func (s span) wall(at time.Time) time.Time { return at.UTC().Add(s.offset) }
 
-func offsetAt(at time.Time, zone *time.Location) time.Duration {
-	_, seconds := at.In(zone).Zone()
-	return time.Duration(seconds) * time.Second
-}
+// instant is when the clocks show a wall-clock time.
+func (s span) instant(wall time.Time) time.Time { return wall.Add(-s.offset) }
