@@ -258,16 +258,34 @@ func (m *machine) waitForRollout() Step {
 		}
 		return Step{Need: NeedRevision}
 	}
-	if revision := m.facts.Evidence.Revision; revision != nil && !rollout.Failed {
+	if revision := m.facts.Evidence.Revision; !rollout.Failed {
+		if revision == nil {
+			return waiting // The workload controller has yet to see the template: the rollout has not even begun.
+		}
 		if deadline := revision.CreatedAt.Add(m.rolloutDeadline()); m.now.Before(deadline) {
 			waiting.RecheckAt = deadline
 			return waiting
 		}
 	}
-	if verdict := freshness.JudgeTemplate(m.facts.Changes, m.facts.Evidence); verdict.Outcome == freshness.Stale {
-		return m.restart(verdict.Stale)
+	return m.overtakeForeign(waiting)
+}
+
+// overtakeForeign restarts over a rollout of somebody else that does not complete, if a change came after its template and
+// some Pod runs without it. The age of the template alone would not do: a Pod that was lost, or a partition that was moved,
+// makes an old rollout incomplete again.
+func (m *machine) overtakeForeign(waiting Step) Step {
+	verdict := freshness.JudgeTemplate(m.facts.Changes, m.facts.Evidence)
+	if verdict.Outcome == freshness.Stale {
+		verdict = freshness.Judge(m.facts.References, verdict.Stale, m.facts.Evidence)
 	}
-	return waiting
+	switch verdict.Outcome {
+	case freshness.NeedsPods:
+		return Step{Need: NeedPods}
+	case freshness.Stale:
+		return m.restart(verdict.Stale)
+	default:
+		return waiting
+	}
 }
 
 // settle judges a complete rollout: stale Pods are restarted, fresh ones end the request in the given phase.

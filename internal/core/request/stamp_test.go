@@ -58,6 +58,19 @@ func TestRolloutsThatDoNotComplete(t *testing.T) {
 	})
 }
 
+// Somebody rolls out a template while the workload is older than the deadline: before the controller has made a revision
+// of it nothing tells how long the rollout has been going on, and that is no sign of a long time.
+func TestARolloutThatHasNotBegunYetIsWaitedFor(t *testing.T) {
+	w := newWorld(t)
+	w.facts.Evidence.Rollout = rollout.State{Message: "the controller has not seen the present spec yet"}
+	w.facts.Evidence.RevisionRead = true
+	w.pass(3600)
+	if step := w.decide(); step.Stamp != "" {
+		t.Errorf("stamped %s into a rollout that begins", step.Stamp)
+	}
+	w.expect("WaitingForRollout/RolloutInProgress")
+}
+
 func TestAKillBetweenDecisionAndStampWritesTheSameStampOnce(t *testing.T) {
 	w := newWorld(t)
 	first := w.decide()
@@ -87,6 +100,18 @@ func TestADecisionThatWasNotIssuedCoversNothing(t *testing.T) {
 	w.facts.Scope = managed
 	w.kick()
 	w.expect("Executing/Stamping", "NoLongerRequired/NotManaged", "Executing/Stamping")
+}
+
+// A Pod that was lost makes an old rollout incomplete again; its successor reads the present content.
+func TestAnIncompleteRolloutWhosePodsCarryTheChangeIsWaitedFor(t *testing.T) {
+	w := newWorld(t)
+	w.facts.Evidence.Rollout = rollout.State{Message: "0 of 1 replicas are available"}
+	w.pass(3600)
+	w.startPods(3660)
+	if step := w.decide(); step.Stamp != "" {
+		t.Errorf("stamped %s, and the Pod carries the change", step.Stamp)
+	}
+	w.expect("WaitingForRollout/RolloutInProgress")
 }
 
 func TestAStampThatIsRemovedIsIssuedAgainAFewTimes(t *testing.T) {
