@@ -250,30 +250,28 @@ func (m *machine) waitForGate(block *gate.Block) Step {
 // waitForRollout holds a change back while another rollout is in progress, as long as that may still complete.
 func (m *machine) waitForRollout() Step {
 	rollout := m.facts.Evidence.Rollout
-	waiting := m.wait(v1alpha1.PhaseWaitingForRollout, v1alpha1.ReasonRolloutInProgress, rollout.Message)
 	if !m.facts.Evidence.RevisionRead {
 		if deadline := m.facts.Evidence.CreatedAt.Add(m.rolloutDeadline()); !rollout.Failed && m.now.Before(deadline) {
-			waiting.RecheckAt = deadline
-			return waiting
+			return m.waitForOther(deadline)
 		}
 		return Step{Need: NeedRevision}
 	}
 	if revision := m.facts.Evidence.Revision; !rollout.Failed {
 		if revision == nil {
-			return waiting // The workload controller has yet to see the template: the rollout has not even begun.
+			// The workload controller has yet to see the template: the rollout has not even begun.
+			return m.waitForOther(time.Time{})
 		}
 		if deadline := revision.CreatedAt.Add(m.rolloutDeadline()); m.now.Before(deadline) {
-			waiting.RecheckAt = deadline
-			return waiting
+			return m.waitForOther(deadline)
 		}
 	}
-	return m.overtakeForeign(waiting)
+	return m.overtakeOther()
 }
 
-// overtakeForeign restarts over a rollout of somebody else that does not complete, if a change came after its template and
+// overtakeOther restarts over a rollout of somebody else that does not complete, if a change came after its template and
 // some Pod runs without it. The age of the template alone would not do: a Pod that was lost, or a partition that was moved,
 // makes an old rollout incomplete again.
-func (m *machine) overtakeForeign(waiting Step) Step {
+func (m *machine) overtakeOther() Step {
 	verdict := freshness.JudgeTemplate(m.facts.Changes, m.facts.Evidence)
 	if verdict.Outcome == freshness.Stale {
 		verdict = freshness.Judge(m.facts.References, verdict.Stale, m.facts.Evidence)
@@ -284,8 +282,15 @@ func (m *machine) overtakeForeign(waiting Step) Step {
 	case freshness.Stale:
 		return m.restart(verdict.Stale)
 	default:
-		return waiting
+		return m.waitForOther(time.Time{})
 	}
+}
+
+// waitForOther waits for a rollout of somebody else, until the deadline if it has one.
+func (m *machine) waitForOther(deadline time.Time) Step {
+	step := m.wait(v1alpha1.PhaseWaitingForRollout, v1alpha1.ReasonRolloutInProgress, m.facts.Evidence.Rollout.Message)
+	step.RecheckAt = deadline
+	return step
 }
 
 // settle judges a complete rollout: stale Pods are restarted, fresh ones end the request in the given phase.

@@ -81,6 +81,18 @@ func TestAKillBetweenDecisionAndStampWritesTheSameStampOnce(t *testing.T) {
 	}
 }
 
+func TestAKillBetweenDecisionAndStampOverAStuckRolloutWritesTheSameStamp(t *testing.T) {
+	w := newWorld(t)
+	w.facts.Evidence.Rollout = rollout.State{Message: "stuck"}
+	w.pass(3600)
+	first := w.decide()
+	w.pass(30) // killed here; a successor takes over
+	second := w.decide()
+	if first.Stamp == "" || second.Stamp != first.Stamp {
+		t.Errorf("the successor stamps %q after %q", second.Stamp, first.Stamp)
+	}
+}
+
 func TestADecisionThatWasNotIssuedIsJudgedAgain(t *testing.T) {
 	w := newWorld(t)
 	w.decide()
