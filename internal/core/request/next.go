@@ -154,7 +154,7 @@ func (m *machine) advance() Step {
 	rollout := m.facts.Evidence.Rollout
 	switch {
 	case rollout.Paused:
-		return m.wait(v1alpha1.PhaseWaitingForRollout, v1alpha1.ReasonPaused,
+		return m.waitWith(v1alpha1.PhaseWaitingForRollout, v1alpha1.ReasonPaused,
 			"the Deployment is paused; the restart is decided when it is resumed")
 	case rollout.Complete:
 		return m.settle(v1alpha1.PhaseNoLongerRequired)
@@ -235,10 +235,7 @@ func (m *machine) since() time.Time {
 // waitForGate holds a restart back. The clock is looked at again after a while even if the gate opens much later, because
 // it may have been set.
 func (m *machine) waitForGate(block *gate.Block) Step {
-	if open := Uncovered(&m.status, m.facts.Changes); len(open) > 0 {
-		m.setCauses(open)
-	}
-	step := m.wait(block.Phase, block.Reason, block.Message)
+	step := m.waitWith(block.Phase, block.Reason, block.Message)
 	step.Status.Gate = &v1alpha1.Gate{Reason: block.Reason, Message: block.Message, RequeueAt: block.OpensAt}
 	step.RecheckAt = block.RecheckAt
 	if glance := m.now.Add(clockGlance); block.Phase == v1alpha1.PhaseWaitingForGate && step.RecheckAt.After(glance) {
@@ -288,7 +285,7 @@ func (m *machine) overtakeOther() Step {
 
 // waitForOther waits for a rollout of somebody else, until the deadline if it has one.
 func (m *machine) waitForOther(deadline time.Time) Step {
-	step := m.wait(v1alpha1.PhaseWaitingForRollout, v1alpha1.ReasonRolloutInProgress, m.facts.Evidence.Rollout.Message)
+	step := m.waitWith(v1alpha1.PhaseWaitingForRollout, v1alpha1.ReasonRolloutInProgress, m.facts.Evidence.Rollout.Message)
 	step.RecheckAt = deadline
 	return step
 }

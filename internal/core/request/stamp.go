@@ -56,7 +56,7 @@ const readPause = time.Second
 // waitForReads puts a restart off until all sources are read: one of them may have changed too, or lack a key that new Pods
 // need.
 func (m *machine) waitForReads() Step {
-	step := m.wait(v1alpha1.PhasePending, v1alpha1.ReasonProgressing, "reading "+strings.Join(m.facts.Unread, ", "))
+	step := m.waitWith(v1alpha1.PhasePending, v1alpha1.ReasonProgressing, "reading "+strings.Join(m.facts.Unread, ", "))
 	step.RecheckAt = m.now.Add(readPause)
 	return step
 }

@@ -169,6 +169,22 @@ func TestAStampIsGivenUpWithoutAnotherPause(t *testing.T) {
 	}
 }
 
+// What a request waits about is said at once, and not at the next look: world checks that a repeated step decides the same.
+func TestAChangeAfterARemovedStampIsNamedWhileItWaits(t *testing.T) {
+	w := newWorld(t)
+	w.kick()
+	w.decide()
+	w.facts.Stamp = ""
+	w.facts.Changes[db] = at(65)
+	w.revision.CreatedAt = at(64)
+	w.pass(60)
+	w.decide()
+	if got := w.status.Causes; len(got) != 1 || !got[0].ChangedAt.Time.Equal(at(65)) {
+		t.Errorf("waits about %v", got)
+	}
+	w.expect("Executing/Stamping", "Executing/RollingOut", "WaitingForRollout/RolloutInProgress")
+}
+
 func TestAStampRemovedFromFreshPodsIsLeftAlone(t *testing.T) {
 	w := newWorld(t)
 	w.kick()

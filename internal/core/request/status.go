@@ -30,6 +30,14 @@ func (m *machine) wait(phase v1alpha1.Phase, reason, message string) Step {
 	return Step{Status: m.status}
 }
 
+// waitWith records a state in which nothing is decided, about all changes that are open.
+func (m *machine) waitWith(phase v1alpha1.Phase, reason, message string) Step {
+	if open := Uncovered(&m.status, m.facts.Changes); len(open) > 0 {
+		m.setCauses(open)
+	}
+	return m.wait(phase, reason, message)
+}
+
 // end records a terminal state, and what the Pods carry in it.
 func (m *machine) end(phase v1alpha1.Phase, reason, message string) Step {
 	m.status.CurrentRollout = m.finalRollout(phase, reason)
