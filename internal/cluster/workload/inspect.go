@@ -39,7 +39,25 @@ func (i *Inspection) Revision(ctx context.Context) (*rollout.Revision, error) {
 	if err := i.list(ctx, &revisions); err != nil {
 		return nil, err
 	}
-	return found(i.workload.kind.revision(i.workload.object, revisions.Items))
+	revision, ok := i.workload.kind.revision(i.workload.object, revisions.Items)
+	if ok && i.workload.kind.newestRevision {
+		var err error
+		if ok, err = i.unchanged(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return found(revision, ok)
+}
+
+// unchanged tells whether the workload still has the spec it was judged by. Where the newest revision counts as the current
+// one, a workload from a cache that lags behind would be given the revision of a template that it does not show yet.
+func (i *Inspection) unchanged(ctx context.Context) (bool, error) {
+	present := i.workload.kind.object()
+	err := i.live.Get(ctx, i.workload.Key.objectKey(), present)
+	if client.IgnoreNotFound(err) != nil {
+		return false, fmt.Errorf("read workload %s: %w", i.workload.Key, err)
+	}
+	return err == nil && present.GetUID() == i.workload.UID() && present.GetGeneration() == i.workload.Generation(), nil
 }
 
 func found(revision rollout.Revision, ok bool) (*rollout.Revision, error) {

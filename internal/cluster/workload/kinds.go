@@ -25,6 +25,8 @@ type kind struct {
 	replicaSets bool
 	// revision finds the current revision among ControllerRevisions, where there are no ReplicaSets.
 	revision func(client.Object, []appsv1.ControllerRevision) (rollout.Revision, bool)
+	// newestRevision is true where the workload does not name its current revision, so that the newest one counts.
+	newestRevision bool
 }
 
 var kinds = map[v1alpha1.WorkloadKind]*kind{
@@ -55,6 +57,8 @@ var kinds = map[v1alpha1.WorkloadKind]*kind{
 		template: func(o client.Object) *corev1.PodTemplateSpec { return &o.(*appsv1.DaemonSet).Spec.Template },
 		selector: func(o client.Object) *metav1.LabelSelector { return o.(*appsv1.DaemonSet).Spec.Selector },
 		state:    func(o client.Object) rollout.State { return rollout.OfDaemonSet(o.(*appsv1.DaemonSet)) },
+		// See rollout.DaemonSetRevision.
+		newestRevision: true,
 		revision: func(o client.Object, revisions []appsv1.ControllerRevision) (rollout.Revision, bool) {
 			return rollout.DaemonSetRevision(o.(*appsv1.DaemonSet), revisions)
 		},
