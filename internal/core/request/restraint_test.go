@@ -101,6 +101,21 @@ func TestStaleAndFreshPodsUnderADryRun(t *testing.T) {
 	})
 }
 
+// world checks that a repeated step decides the same: here the request first comes from a rollout and then from the gate.
+func TestAChangeDuringARolloutUnderAClosedDryRunNamesTheWindows(t *testing.T) {
+	w := newWorld(t)
+	w.kick()
+	w.facts.Changes[db] = at(70)
+	w.pass(10)
+	w.complete()
+	w.startPods(61)
+	spec := frozen()
+	spec.DryRun = true
+	w.manageBy(spec)
+	w.decide()
+	w.expect("Executing/Stamping", "WaitingForGate/OutsideSchedule")
+}
+
 func TestStalePodsAreKeptWhileARequiredSourceIsMissing(t *testing.T) {
 	w := newWorld(t)
 	w.facts.Missing = []string{"the key password of the Secret db"}

@@ -22,9 +22,11 @@ const removalPause = 10 * time.Second
 // restart decides a new stamp. The status is the fence: it is stored, with optimistic concurrency, before the stamp is
 // written.
 func (m *machine) restart(stale freshness.Changes) Step {
-	m.stale = true
-	if block := m.blocked(); block != nil {
-		return m.waitForGate(block)
+	// What holds back every restart is asked first, as advance does: a request that waits has to say the same at each look.
+	for _, m.stale = range []bool{false, true} {
+		if block := m.blocked(); block != nil {
+			return m.waitForGate(block)
+		}
 	}
 	switch {
 	case len(m.facts.Unread) > 0:
