@@ -89,7 +89,7 @@ TEST_MODULES := $(patsubst %/go.mod,%,$(wildcard test/*/go.mod))
 RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
 .PHONY: test
-test: test-unit test-chart test-testbed test-integration ## Run all tests
+test: test-unit test-chart test-testbed test-bench test-integration ## Run all tests
 
 .PHONY: test-unit
 test-unit: ## Run the tests of the main module, with the race detector where there is a C compiler
@@ -121,9 +121,27 @@ fuzz: $(addprefix fuzz-,$(FUZZ_TESTS)) ## Run each fuzz test for a while (FUZZTI
 fuzz-%:
 	go test -run '^$$' -fuzz '^$(lastword $(subst :, ,$*))$$' -fuzztime $(FUZZTIME) ./$(firstword $(subst :, ,$*))
 
+# SCALE=1 is 200 namespaces, 2,300 Deployments and 10,000 Secrets and ConfigMaps. PHASES and BENCH_FLAGS: see
+# `go run . -h` in test/bench. An empty BENCH leaves out the Go benchmarks.
+SCALE ?= 1
+PHASES ?=
+BENCH ?= .
+BENCH_FLAGS ?=
+BENCH_JSON ?= bin/bench.json
+
 .PHONY: bench
-bench: ## Run the Go benchmarks of the core packages
-	go test -run '^$$' -bench . -benchmem ./internal/core/...
+bench: build bin/testbed ## Measure KICK on a big cluster and the core alone (SCALE=1, PHASES=…, BENCH_FLAGS=…)
+	$(if $(BENCH),go test -run '^$$' -bench '$(BENCH)' -benchmem $(BENCHED))
+	bin/testbed build
+	cd test/bench && go run . -scale $(SCALE) -phases '$(PHASES)' -json $(abspath $(BENCH_JSON)) $(BENCH_FLAGS)
+
+# The packages with Go benchmarks.
+BENCHED := ./internal/core/... ./internal/cluster/ledger
+
+.PHONY: test-bench
+test-bench: build bin/testbed ## Run the benchmark on a small cluster and check what it counts
+	bin/testbed build
+	cd test/bench && go test -count=1 -timeout 10m ./...
 
 ##@ Try it
 

@@ -192,6 +192,7 @@ func (s *shell) addSourceController(mgr ctrl.Manager) error {
 		clock:     s.options.Clock,
 		flusher:   s.flusher,
 		metrics:   s.metrics,
+		baselines: newBaselines(s),
 		sweep:     s.wakeSource,
 	})
 }

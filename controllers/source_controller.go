@@ -33,6 +33,7 @@ type sourceReconciler struct {
 	clock     *servertime.Clock
 	flusher   *flusher
 	metrics   *report.Metrics
+	baselines *baselines
 
 	// sweep queues every source on record once, so that records of sources that went while no replica led are found.
 	sweep *waker[source.Key]
@@ -103,6 +104,11 @@ func admitting(consumers []consumer, source labels.Set) []consumer {
 func (r *sourceReconciler) observe(
 	ctx context.Context, key source.Key, metadata *metav1.PartialObjectMetadata,
 ) (*observation.Record, error) {
+	if r.ledger.Get(key) == nil {
+		if err := r.baselines.take(ctx, key); err != nil {
+			return nil, err
+		}
+	}
 	record, under := r.ledger.Get(key), r.ledger.Key()
 	if record != nil && record.ResourceVersion == metadata.ResourceVersion && current(record, under) {
 		return record, nil

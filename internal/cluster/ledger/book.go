@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -82,10 +83,10 @@ func (b *book) note(source deps.Source, record observation.Record) {
 }
 
 // commit joins the next group and waits until it is written.
-func (b *book) commit(ctx context.Context, source deps.Source, record *observation.Record) error {
+func (b *book) commit(ctx context.Context, changes map[deps.Source]*observation.Record) error {
 	b.mu.Lock()
 	group := b.join()
-	group.changes[source] = record
+	maps.Copy(group.changes, changes)
 	b.mu.Unlock()
 	return b.await(ctx, group)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kick-dev/kick/api/v1alpha1"
 	"github.com/kick-dev/kick/internal/cluster/source"
+	"github.com/kick-dev/kick/internal/core/deps"
 	"github.com/kick-dev/kick/internal/core/fingerprint"
 	"github.com/kick-dev/kick/internal/core/observation"
 )
@@ -93,7 +94,16 @@ func (s *Store) Get(key source.Key) *observation.Record {
 // Put makes a record durable and returns when it is. Records of one namespace that are put while a write is under way
 // go together into the next one.
 func (s *Store) Put(ctx context.Context, key source.Key, record observation.Record) error {
-	return s.book(key.Namespace, true).commit(ctx, key.Source, &record)
+	return s.PutAll(ctx, key.Namespace, map[deps.Source]observation.Record{key.Source: record})
+}
+
+// PutAll makes records of one namespace durable together and returns when they are.
+func (s *Store) PutAll(ctx context.Context, namespace string, records map[deps.Source]observation.Record) error {
+	changes := make(map[deps.Source]*observation.Record, len(records))
+	for source, record := range records {
+		changes[source] = &record
+	}
+	return s.book(namespace, true).commit(ctx, changes)
 }
 
 // Forget removes the record of a source and returns when that is durable.
@@ -102,7 +112,7 @@ func (s *Store) Forget(ctx context.Context, key source.Key) error {
 	if book == nil || book.get(key.Source) == nil {
 		return nil
 	}
-	return book.commit(ctx, key.Source, nil)
+	return book.commit(ctx, map[deps.Source]*observation.Record{key.Source: nil})
 }
 
 // Note changes a record in memory; it becomes durable with the next write of its namespace. It is meant for what may

@@ -309,3 +309,19 @@ func TestAKeyThatIsNoKeyIsRefused(t *testing.T) {
 		t.Error("a short key was accepted")
 	}
 }
+
+func TestRecordsThatComeTogetherAreWrittenTogether(t *testing.T) {
+	c := newClient(t, interceptor.Funcs{})
+	store, writes := loaded(t, c), 0
+	store.Written = func() { writes++ }
+	records := map[deps.Source]observation.Record{}
+	for i := range 20 {
+		records[key(fmt.Sprintf("s%d", i)).Source] = record("7", true)
+	}
+	if err := store.PutAll(t.Context(), "shop", records); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(loaded(t, c).Keys()); got != 20 || writes != 1 {
+		t.Errorf("%d records after %d writes, want 20 after one", got, writes)
+	}
+}

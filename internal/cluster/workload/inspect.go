@@ -3,11 +3,11 @@ package workload
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kick-dev/kick/internal/core/freshness"
@@ -69,25 +69,17 @@ func found(revision rollout.Revision, ok bool) (*rollout.Revision, error) {
 
 // Pods returns the live Pods that the workload owns.
 func (i *Inspection) Pods(ctx context.Context) ([]freshness.Pod, error) {
-	owners := map[types.UID]bool{i.workload.UID(): true}
-	if i.workload.kind.replicaSets {
-		if err := i.listReplicaSets(ctx); err != nil {
-			return nil, err
-		}
-		for j := range i.replicaSets {
-			if metav1.IsControlledBy(&i.replicaSets[j], i.workload.object) {
-				owners[i.replicaSets[j].UID] = true
-			}
-		}
-	}
 	var list corev1.PodList
 	if err := i.list(ctx, &list); err != nil {
 		return nil, err
 	}
 	var pods []freshness.Pod
 	for j := range list.Items {
-		controller := metav1.GetControllerOfNoCopy(&list.Items[j])
-		if controller == nil || !owners[controller.UID] {
+		owned, err := i.owns(ctx, &list.Items[j])
+		if err != nil {
+			return nil, err
+		}
+		if !owned {
 			continue
 		}
 		if pod, runs := freshness.PodOf(&list.Items[j]); runs {
@@ -95,6 +87,28 @@ func (i *Inspection) Pods(ctx context.Context) ([]freshness.Pod, error) {
 		}
 	}
 	return pods, nil
+}
+
+// owns tells whether a Pod belongs to the workload. Its ReplicaSet is looked up only if its name does not say whose it
+// is.
+func (i *Inspection) owns(ctx context.Context, pod *corev1.Pod) (bool, error) {
+	controller := metav1.GetControllerOfNoCopy(pod)
+	switch {
+	case controller == nil:
+		return false, nil
+	case controller.UID == i.workload.UID():
+		return true, nil
+	case !i.workload.kind.replicaSets || controller.Kind != "ReplicaSet":
+		return false, nil
+	case !i.listed && controller.Name == i.workload.Key.Name+"-"+pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]:
+		return true, nil
+	}
+	if err := i.listReplicaSets(ctx); err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(i.replicaSets, func(set appsv1.ReplicaSet) bool {
+		return set.UID == controller.UID && metav1.IsControlledBy(&set, i.workload.object)
+	}), nil
 }
 
 func (i *Inspection) listReplicaSets(ctx context.Context) error {

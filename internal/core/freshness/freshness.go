@@ -125,7 +125,7 @@ func Judge(references []deps.Reference, changes Changes, evidence Evidence) Verd
 		return Verdict{Outcome: Fresh}
 	}
 	if !evidence.Rollout.Partial && !evidence.Rollout.Manual {
-		if !evidence.RevisionRead {
+		if !evidence.RevisionRead && !evidence.predates(open) {
 			return Verdict{Outcome: NeedsRevision}
 		}
 		if evidence.Revision != nil {
@@ -164,6 +164,13 @@ func JudgeTemplate(changes Changes, evidence Evidence) Verdict {
 		return Verdict{Outcome: Fresh}
 	}
 	return Verdict{Outcome: Stale, Stale: open}
+}
+
+// predates tells whether the present revision is known to be older than each of the changes, beyond the precision of the
+// API server's dates: then it cannot prove that they are carried.
+func (e Evidence) predates(changes Changes) bool {
+	known := e.Rollout.RevisedBy
+	return !known.IsZero() && len(changes.After(known.Add(time.Second))) == len(changes)
 }
 
 // revisionBound is when the present revision came to be. The API server dates it in whole seconds; a stamp that lies

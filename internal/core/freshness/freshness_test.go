@@ -65,6 +65,9 @@ func TestJudge(t *testing.T) {
 	carried := func(source deps.Source, seconds float64) func(*freshness.Evidence) {
 		return func(e *freshness.Evidence) { e.Carried.Changes = freshness.Changes{source: at(seconds)} }
 	}
+	rolledOut := func(seconds float64) func(*freshness.Evidence) {
+		return func(e *freshness.Evidence) { e.Rollout.RevisedBy = at(seconds) }
+	}
 	cases := map[string]struct {
 		changes  freshness.Changes
 		evidence freshness.Evidence
@@ -114,6 +117,18 @@ func TestJudge(t *testing.T) {
 		},
 		"asks for the revision before the Pods": {
 			changes: freshness.Changes{db: at(5)}, evidence: evidence(unread),
+			want: freshness.Verdict{Outcome: freshness.NeedsRevision},
+		},
+		"does not ask for a revision that was rolled out before the change": {
+			changes: freshness.Changes{db: at(12.5)}, evidence: evidence(unread, rolledOut(11)),
+			want: freshness.Verdict{Outcome: freshness.NeedsPods},
+		},
+		"asks for a revision that was rolled out in the second before the change": {
+			changes: freshness.Changes{db: at(12)}, evidence: evidence(unread, rolledOut(11)),
+			want: freshness.Verdict{Outcome: freshness.NeedsRevision},
+		},
+		"asks for a revision that was rolled out between two changes": {
+			changes: freshness.Changes{db: at(10), cfg: at(20)}, evidence: evidence(unread, rolledOut(11)),
 			want: freshness.Verdict{Outcome: freshness.NeedsRevision},
 		},
 		"no newer than the revision": {

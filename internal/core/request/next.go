@@ -95,10 +95,25 @@ func (m *machine) watch() Step {
 		return m.wait(v1alpha1.PhaseExecuting, v1alpha1.ReasonPaused,
 			"the restart is on the Pod template of a paused Deployment; it goes on when the Deployment is resumed")
 	default:
-		step := m.wait(v1alpha1.PhaseExecuting, v1alpha1.ReasonRollingOut, rollout.Message)
-		step.RecheckAt = deadline
+		return m.rollOut(rollout.Message, deadline)
+	}
+}
+
+// quickRollout is how long the progress of a rollout is not told. Most rollouts end before, and of those each step
+// would cost a write that nobody has the time to read.
+const quickRollout = 15 * time.Second
+
+// rollOut waits for the Pods to be replaced, and says how far that is once it takes long.
+func (m *machine) rollOut(progress string, deadline time.Time) Step {
+	slow := m.status.CurrentRollout.StartedAt.Add(quickRollout)
+	if m.now.Before(slow) && slow.Before(deadline) {
+		step := m.wait(v1alpha1.PhaseExecuting, v1alpha1.ReasonRollingOut, "the Pods are being replaced")
+		step.RecheckAt = slow
 		return step
 	}
+	step := m.wait(v1alpha1.PhaseExecuting, v1alpha1.ReasonRollingOut, progress)
+	step.RecheckAt = deadline
+	return step
 }
 
 // watchManual follows a rollout whose Pods somebody else replaces. Pods that come later start from the present content

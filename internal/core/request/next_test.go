@@ -3,6 +3,9 @@ package request_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	"github.com/kick-dev/kick/api/v1alpha1"
 	"github.com/kick-dev/kick/internal/core/deps"
 	"github.com/kick-dev/kick/internal/core/freshness"
@@ -27,6 +30,25 @@ func TestAChangeLeadsToOneRestart(t *testing.T) {
 	}
 	if got := w.status.Causes; len(got) != 1 || got[0].Name != "db" {
 		t.Errorf("causes %v, want db", got)
+	}
+}
+
+func TestOnlyTheProgressOfASlowRolloutIsTold(t *testing.T) {
+	w := newWorld(t)
+	w.kick()
+	w.decide()
+	quick := w.status
+	w.pass(10)
+	w.facts.Evidence.Rollout.Message = "1 of 2 replicas are updated"
+	step := w.decide()
+	if diff := cmp.Diff(quick, w.status); diff != "" {
+		t.Errorf("progress after ten seconds is worth a write:\n%s", diff)
+	}
+	w.now = step.RecheckAt
+	w.decide()
+	ready := meta.FindStatusCondition(w.status.Conditions, v1alpha1.ConditionReady)
+	if ready.Message != "1 of 2 replicas are updated" {
+		t.Errorf("after %s the request says %q", w.now.Sub(w.status.CurrentRollout.StartedAt.Time), ready.Message)
 	}
 }
 

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -33,8 +34,21 @@ func OfDeployment(deployment *appsv1.Deployment) State {
 		state.Message = fmt.Sprintf("%d of %d updated replicas are available", status.AvailableReplicas, status.UpdatedReplicas)
 	default:
 		state.Complete = true
+		state.RevisedBy = progressedBy(status.Conditions)
 	}
 	return state
+}
+
+// newReplicaSetAvailable is the reason of a Progressing condition that was last written when the rollout had ended.
+const newReplicaSetAvailable = "NewReplicaSetAvailable"
+
+func progressedBy(conditions []appsv1.DeploymentCondition) time.Time {
+	for i := range conditions {
+		if conditions[i].Type == appsv1.DeploymentProgressing && conditions[i].Reason == newReplicaSetAvailable {
+			return conditions[i].LastUpdateTime.Time
+		}
+	}
+	return time.Time{}
 }
 
 func progressFailed(conditions []appsv1.DeploymentCondition) bool {

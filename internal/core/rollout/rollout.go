@@ -21,6 +21,9 @@ type State struct {
 	Manual bool
 	// Partial: a complete rollout still leaves Pods of an older template running (a StatefulSet's partition).
 	Partial bool
+	// RevisedBy is an instant, in whole seconds, at which the present revision existed; zero if none is known. It is no
+	// evidence of what runs, and only tells for which changes the revision need not be looked up.
+	RevisedBy time.Time
 	// Message says in words what an incomplete rollout waits for.
 	Message string
 }

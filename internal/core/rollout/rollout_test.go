@@ -27,12 +27,28 @@ func deployment(change func(*appsv1.Deployment)) *appsv1.Deployment {
 	return d
 }
 
+var noon = time.Date(2026, 8, 6, 12, 0, 0, 0, time.UTC)
+
+func progressing(reason string, updated time.Time) func(*appsv1.Deployment) {
+	return func(d *appsv1.Deployment) {
+		d.Status.Conditions = append(d.Status.Conditions, appsv1.DeploymentCondition{
+			Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: reason, LastUpdateTime: metav1.NewTime(updated),
+		})
+	}
+}
+
 func TestOfDeployment(t *testing.T) {
 	cases := map[string]struct {
 		change func(*appsv1.Deployment)
 		want   rollout.State
 	}{
 		"rolled out": {func(*appsv1.Deployment) {}, rollout.State{Complete: true}},
+		"rolled out, with the time of it": {
+			progressing("NewReplicaSetAvailable", noon), rollout.State{Complete: true, RevisedBy: noon},
+		},
+		"rolled out, and its controller has still to say so": {
+			progressing("ReplicaSetUpdated", noon), rollout.State{Complete: true},
+		},
 		"not yet observed": {
 			func(d *appsv1.Deployment) { d.Generation = 3 },
 			rollout.State{Message: "the Deployment controller has not seen the present spec yet"},
