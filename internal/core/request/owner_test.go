@@ -168,7 +168,7 @@ func drawCluster(t *rapid.T) cluster {
 func (c cluster) facts(t *rapid.T) gitops.Facts {
 	facts := ownedBy()
 	id := facts.Workload.ID()
-	facts.ArgoCD.Availability.Presence, facts.Flux.Availability.Presence = c.argo, c.flux
+	facts.ArgoCD.Presence, facts.Flux.Presence = c.argo, c.flux
 	facts.ArgoCD.Applications = nil
 	for i, claim := range c.applications {
 		a := ownedBy().ArgoCD.Applications[0]
