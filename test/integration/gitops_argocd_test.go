@@ -30,7 +30,7 @@ var _ = Describe("A workload of Argo CD", func() {
 		return func(o *unstructured.Unstructured) { o.SetAnnotations(map[string]string{key: value}) }
 	}
 	plain := func(o *unstructured.Unstructured) { o.SetAnnotations(nil) }
-	synced := all(as("Synced", "status", "sync", "status"), as("Succeeded", "status", "operationState", "phase"), as(nil, "operation"))
+	synced := all(having("Synced", "status", "sync", "status"), having("Succeeded", "status", "operationState", "phase"), having(nil, "operation"))
 
 	DescribeTable("waits while its Application",
 		func(ctx SpecContext, hold, release edit, phase v1alpha1.Phase, reason, says string) {
@@ -52,21 +52,21 @@ var _ = Describe("A workload of Argo CD", func() {
 			change(ctx, app, release)
 			s.restartedOnce(ctx)
 		},
-		Entry("is OutOfSync", as("OutOfSync", "status", "sync", "status"), synced, forSync, v1alpha1.ReasonOutOfSync, "the workload itself is Synced"),
-		Entry("is Unknown", all(as("Unknown", "status", "sync", "status"), as([]any{object{"type": "ComparisonError", "message": "x"}}, "status", "conditions")),
+		Entry("is OutOfSync", having("OutOfSync", "status", "sync", "status"), synced, forSync, v1alpha1.ReasonOutOfSync, "the workload itself is Synced"),
+		Entry("is Unknown", all(having("Unknown", "status", "sync", "status"), having([]any{object{"type": "ComparisonError", "message": "x"}}, "status", "conditions")),
 			synced, forSync, v1alpha1.ReasonOutOfSync, "Unknown (ComparisonError)"),
-		Entry("was never compared", as(nil, "status", "sync", "status"), synced, forSync, v1alpha1.ReasonSyncInProgress, "not been compared"),
-		Entry("has an operation that has not begun", all(as(object{"sync": object{}}, "operation"), as(nil, "status", "operationState")),
+		Entry("was never compared", having(nil, "status", "sync", "status"), synced, forSync, v1alpha1.ReasonSyncInProgress, "not been compared"),
+		Entry("has an operation that has not begun", all(having(object{"sync": object{}}, "operation"), having(nil, "status", "operationState")),
 			synced, forSync, v1alpha1.ReasonSyncInProgress, "operation in progress"),
-		Entry("has a running operation", as("Running", "status", "operationState", "phase"), synced, forSync, v1alpha1.ReasonSyncInProgress, "operation in progress"),
-		Entry("has an operation that is being ended", as("Terminating", "status", "operationState", "phase"), synced, forSync, v1alpha1.ReasonSyncInProgress, ""),
+		Entry("has a running operation", having("Running", "status", "operationState", "phase"), synced, forSync, v1alpha1.ReasonSyncInProgress, "operation in progress"),
+		Entry("has an operation that is being ended", having("Terminating", "status", "operationState", "phase"), synced, forSync, v1alpha1.ReasonSyncInProgress, ""),
 		Entry("is to be refreshed", annotation("argocd.argoproj.io/refresh", "hard"), plain, forSync, v1alpha1.ReasonSyncInProgress, "compared again"),
-		Entry("has another target since it was compared", as("v2", "spec", "source", "targetRevision"), as("main", "spec", "source", "targetRevision"),
+		Entry("has another target since it was compared", having("v2", "spec", "source", "targetRevision"), having("main", "spec", "source", "targetRevision"),
 			forSync, v1alpha1.ReasonSyncInProgress, "has changed"),
 		Entry("is not reconciled", annotation("argocd.argoproj.io/skip-reconcile", "true"), plain, forSync, v1alpha1.ReasonOwnerSuspended, "skip-reconcile"),
-		Entry("deploys to another cluster", as("https://10.0.0.1", "spec", "destination", "server"),
-			as("https://kubernetes.default.svc", "spec", "destination", "server"), forOwner, v1alpha1.ReasonOwnerUnknown, "another cluster"),
-		Entry("belongs to a project that does not exist", as("gone", "spec", "project"), as("default", "spec", "project"),
+		Entry("deploys to another cluster", having("https://10.0.0.1", "spec", "destination", "server"),
+			having("https://kubernetes.default.svc", "spec", "destination", "server"), forOwner, v1alpha1.ReasonOwnerUnknown, "another cluster"),
+		Entry("belongs to a project that does not exist", having("gone", "spec", "project"), having("default", "spec", "project"),
 			forOwner, v1alpha1.ReasonProjectUnknown, "does not exist"),
 	)
 
@@ -121,7 +121,7 @@ var _ = Describe("A workload of Argo CD", func() {
 		Expect(waits(ctx, s.web, forOwner, v1alpha1.ReasonOwnerUnknown).Status.Gate.Message).To(ContainSubstring("does not list the workload"))
 		rewrite(ctx, s.source, "2")
 		listing := application(s.plane, "shop", s.web).Object["status"].(object)["resources"]
-		change(ctx, app, as(listing, "status", "resources"))
+		change(ctx, app, having(listing, "status", "resources"))
 		s.restartedOnce(ctx)
 	}, NodeTimeout(patience*2))
 
@@ -155,14 +155,14 @@ var _ = Describe("A workload of Argo CD", func() {
 		create(ctx, app)
 		s.adopt(ctx, v1alpha1.ProviderArgoCD)
 		freeze := object{"kind": "deny", "schedule": "* * * * *", "duration": "24h", "applications": []any{"*"}}
-		change(ctx, frozen, as([]any{freeze}, "spec", "syncWindows"))
+		change(ctx, frozen, having([]any{freeze}, "spec", "syncWindows"))
 		rewrite(ctx, s.source, "2")
 		waits(ctx, s.web, forGate, v1alpha1.ReasonOutsideSchedule)
 		freeze["duration"] = "1d"
-		change(ctx, frozen, as([]any{freeze}, "spec", "syncWindows"))
+		change(ctx, frozen, having([]any{freeze}, "spec", "syncWindows"))
 		Expect(waits(ctx, s.web, forGate, v1alpha1.ReasonConfigurationError).Status.Gate.Message).To(ContainSubstring(`"1d"`))
 		restarted(ctx, 0, s.web)
-		change(ctx, frozen, as(nil, "spec", "syncWindows"))
+		change(ctx, frozen, having(nil, "spec", "syncWindows"))
 		s.restartedOnce(ctx)
 	}, NodeTimeout(patience*2))
 
@@ -179,7 +179,7 @@ var _ = Describe("A workload of Argo CD", func() {
 		change(ctx, project(s.plane, "default"), func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{"freeze": "yes"}) })
 		rewrite(ctx, s.source, "2")
 		waits(ctx, s.web, forGate, v1alpha1.ReasonOutsideSchedule)
-		change(ctx, global, as([]any{}, "spec", "syncWindows"))
+		change(ctx, global, having([]any{}, "spec", "syncWindows"))
 		s.restartedOnce(ctx)
 	}, NodeTimeout(patience*2))
 
@@ -192,10 +192,10 @@ var _ = Describe("A workload of Argo CD", func() {
 		create(ctx, app, policy)
 		reached(ctx, v1alpha1.PhaseNoLongerRequired, s.web)
 		freeze := object{"kind": "deny", "schedule": "* * * * *", "duration": "24h", "clusters": []any{"*"}}
-		change(ctx, frozen, as([]any{freeze}, "spec", "syncWindows"))
+		change(ctx, frozen, having([]any{freeze}, "spec", "syncWindows"))
 		rewrite(ctx, s.source, "2")
 		waits(ctx, s.web, forGate, v1alpha1.ReasonOutsideSchedule)
-		change(ctx, frozen, as(nil, "spec", "syncWindows"))
+		change(ctx, frozen, having(nil, "spec", "syncWindows"))
 		s.restartedOnce(ctx)
 	}, NodeTimeout(patience*2))
 
@@ -207,7 +207,7 @@ var _ = Describe("A workload of Argo CD", func() {
 		second := everything(s.namespace)
 		second.Name = "second"
 		create(ctx, second)
-		change(ctx, app, as("OutOfSync", "status", "sync", "status"))
+		change(ctx, app, having("OutOfSync", "status", "sync", "status"))
 		rewrite(ctx, s.source, "2")
 		waits(ctx, s.web, forSync, v1alpha1.ReasonOutOfSync)
 		change(ctx, app, synced)

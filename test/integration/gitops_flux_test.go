@@ -53,9 +53,9 @@ var _ = Describe("A workload of Flux", func() {
 			report(ctx, flux, ready(s.web))
 			s.restartedOnce(ctx)
 		},
-		Entry("has a spec that is not observed", kustomizations, as("5m", "spec", "interval"), nil, v1alpha1.ReasonSyncInProgress),
-		Entry("is suspended", kustomizations, as(true, "spec", "suspend"), nil, v1alpha1.ReasonOwnerSuspended),
-		Entry("is a suspended HelmRelease", helmReleases, as(true, "spec", "suspend"), nil, v1alpha1.ReasonOwnerSuspended),
+		Entry("has a spec that is not observed", kustomizations, having("5m", "spec", "interval"), nil, v1alpha1.ReasonSyncInProgress),
+		Entry("is suspended", kustomizations, having(true, "spec", "suspend"), nil, v1alpha1.ReasonOwnerSuspended),
+		Entry("is a suspended HelmRelease", helmReleases, having(true, "spec", "suspend"), nil, v1alpha1.ReasonOwnerSuspended),
 		Entry("is asked to reconcile", kustomizations, func(o *unstructured.Unstructured) {
 			o.SetAnnotations(map[string]string{"reconcile.fluxcd.io/requestedAt": "2026-08-06T12:00:00Z"})
 		}, nil, v1alpha1.ReasonSyncInProgress),
@@ -101,7 +101,7 @@ var _ = Describe("A workload of Flux", func() {
 		release := fluxOwner(ctx, helmReleases, s.plane, s.web)
 		parent := newObject(kustomizations, s.plane, "parent", object{"spec": object{"interval": "1m"}})
 		create(ctx, parent)
-		report(ctx, parent, ready(), as([]any{object{"id": s.plane + "_shop_helm.toolkit.fluxcd.io_HelmRelease", "v": "v2"}}, "status", "inventory", "entries"))
+		report(ctx, parent, ready(), having([]any{object{"id": s.plane + "_shop_helm.toolkit.fluxcd.io_HelmRelease", "v": "v2"}}, "status", "inventory", "entries"))
 		change(ctx, release, func(o *unstructured.Unstructured) {
 			o.SetLabels(map[string]string{"kustomize.toolkit.fluxcd.io/name": "parent", "kustomize.toolkit.fluxcd.io/namespace": s.plane})
 		})
@@ -142,13 +142,13 @@ var _ = Describe("A workload of Flux", func() {
 			w.SetLabels(map[string]string{"helm.toolkit.fluxcd.io/name": "shop", "helm.toolkit.fluxcd.io/namespace": s.plane})
 		})
 		flux := fluxOwner(ctx, helmReleases, s.plane)
-		released := as([]any{object{"name": "web", "namespace": s.namespace}}, "status", "history")
-		report(ctx, flux, as(nil, "status", "inventory"), released)
+		released := having([]any{object{"name": "web", "namespace": s.namespace}}, "status", "history")
+		report(ctx, flux, having(nil, "status", "inventory"), released)
 		s.adopt(ctx, v1alpha1.ProviderFlux)
 		report(ctx, flux, working("Unknown"))
 		rewrite(ctx, s.source, "2")
 		waits(ctx, s.web, forSync, v1alpha1.ReasonSyncInProgress)
-		report(ctx, flux, ready(), as(nil, "status", "inventory"), released)
+		report(ctx, flux, ready(), having(nil, "status", "inventory"), released)
 		s.restartedOnce(ctx)
 	}, NodeTimeout(patience*2))
 })

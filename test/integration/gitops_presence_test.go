@@ -126,7 +126,7 @@ var _ = Describe("Requests that wait for their owner", func() {
 			return bed.Audit().Table(testbed.AuditFilter{User: user, From: mark, Match: costs})
 		}).WithContext(ctx).WithTimeout(patience).WithPolling(10 * glance).Should(BeEmpty())
 
-		change(ctx, app, as("Synced", "status", "sync", "status"))
+		change(ctx, app, having("Synced", "status", "sync", "status"))
 		Eventually(inPhase(v1alpha1.PhaseNoLongerRequired)).WithContext(ctx).WithTimeout(2 * patience).Should(Succeed())
 		restarted(ctx, 0, workloads[0])
 	}, NodeTimeout(patience*8))

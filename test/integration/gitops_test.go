@@ -99,8 +99,8 @@ func put(o *unstructured.Unstructured, value any, path ...string) {
 	Expect(unstructured.SetNestedField(o.Object, value, path...)).To(Succeed())
 }
 
-// as sets a field of an object, for change.
-func as(value any, path ...string) func(*unstructured.Unstructured) {
+// having sets a field of an object, for change.
+func having(value any, path ...string) func(*unstructured.Unstructured) {
 	return func(o *unstructured.Unstructured) { put(o, value, path...) }
 }
 
@@ -175,7 +175,7 @@ func ready(workloads ...client.Object) func(*unstructured.Unstructured) {
 
 // conditions replaces the conditions of a Flux object, and leaves the rest of its status.
 func conditions(list ...any) func(*unstructured.Unstructured) {
-	return as(list, "status", "conditions")
+	return having(list, "status", "conditions")
 }
 
 // fluxOwner creates a Flux object that owns workloads.

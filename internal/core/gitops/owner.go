@@ -146,7 +146,8 @@ func (f *Facts) fluxClaims() []string {
 			return FluxName{o.Kind, o.Namespace, o.Name} == claim
 		})
 		if !known {
-			seen = append(seen, fmt.Sprintf("its labels name %s %s/%s, which is not in this cluster", claim.Kind, claim.Namespace, claim.Name))
+			seen = append(seen, fmt.Sprintf("its labels name %s %s/%s, which is not in this cluster",
+				claim.Kind, claim.Namespace, claim.Name))
 		}
 	}
 	return seen
