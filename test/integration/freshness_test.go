@@ -137,7 +137,7 @@ var _ = Describe("A partitioned StatefulSet", func() {
 	}, NodeTimeout(patience*2))
 
 	// The Pods below the partition go on being older than the change, and what the stamp covers goes with the request.
-	PIt("is not restarted again when the end of its request is forgotten", func(ctx SpecContext) {
+	It("is not restarted again when the end of its request is forgotten", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		source, w := secret(namespace, "db", "1"), partitioned(namespace)
 		adopted(ctx, namespace, source, w)

@@ -171,7 +171,9 @@ func foughtOver(ctx SpecContext, namespace string) (*appsv1.Deployment, *owningO
 	GinkgoHelper()
 	source := secret(namespace, "fought", "1")
 	w := deployment(namespace, "fought", envFromSecret("fought"), podLabel(testbed.LabelStartDelay, "5s"))
-	adopted(ctx, namespace, source, w)
+	Expect(k8s.Create(ctx, w, client.FieldOwner(resettingManager))).To(Succeed())
+	rolledOut(ctx, w)
+	adopted(ctx, namespace, source)
 	operator := &owningOperator{}
 	background, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})

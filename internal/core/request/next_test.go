@@ -214,6 +214,15 @@ func TestWarranted(t *testing.T) {
 		"not managed":      {func(w *world) { w.facts.Scope = policy.Scope{} }, false},
 		"rolling out":      {func(w *world) { w.facts.Evidence.Rollout.Complete = false }, false},
 		"suspended policy": {func(w *world) { w.manage(true) }, true},
+		"stale Pods below a partition, with a template older than the change": {
+			func(w *world) { w.facts.Evidence.Rollout.Partial = true }, true,
+		},
+		"stale Pods below a partition, with a template newer than the change": {
+			func(w *world) {
+				w.facts.Evidence.Rollout.Partial = true
+				w.revision.CreatedAt = at(62)
+			}, false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -139,7 +139,16 @@ func Warranted(facts Facts) (stale bool, need Need) {
 		return false, NeedNothing
 	}
 	facts.Evidence.Stamp = facts.Stamp
-	verdict := freshness.Judge(facts.References, facts.Changes, facts.Evidence)
+	stale, need = conclude(freshness.Judge(facts.References, facts.Changes, facts.Evidence))
+	if stale && facts.Evidence.Rollout.Partial {
+		// Pods that a partition keeps on an older template stay as they are, however often the template is stamped.
+		return conclude(freshness.JudgeTemplate(facts.Changes, facts.Evidence))
+	}
+	return stale, need
+}
+
+// conclude reads a verdict, or what it lacks.
+func conclude(verdict freshness.Verdict) (stale bool, need Need) {
 	switch verdict.Outcome {
 	case freshness.NeedsRevision:
 		return false, NeedRevision
