@@ -36,7 +36,7 @@ func TestParseOptions(t *testing.T) {
 func TestListsOfExemptWriters(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "kick-system")
 	t.Setenv("SERVICE_ACCOUNT_NAME", "kick")
-	o, err := parseOptions([]string{"--guard-exempt-users=alice, system:admin", "--guard-exempt-users=bob", "--guard-exempt-groups=on-call"})
+	o, err := parseOptions([]string{"--guard-exempt-users=alice, system:admin,", "--guard-exempt-users=bob", "--guard-exempt-groups=on-call"})
 	if err != nil {
 		t.Fatal(err)
 	}
