@@ -103,11 +103,15 @@ func TestSourcesOfManyKeysAreSpreadOverLedgers(t *testing.T) {
 		big.Keys[fmt.Sprintf("a-rather-long-name-of-a-key-%d", i)] = observation.KeyRecord{Digest: make([]byte, 8), ChangedAt: big.ChangedAt}
 	}
 	const sources = 60
+	var group sync.WaitGroup
 	for i := range sources {
-		if err := store.Put(t.Context(), key(fmt.Sprintf("s%d", i)), big); err != nil {
-			t.Fatal(err)
-		}
+		group.Go(func() {
+			if err := store.Put(t.Context(), key(fmt.Sprintf("s%d", i)), big); err != nil {
+				t.Error(err)
+			}
+		})
 	}
+	group.Wait()
 	var list v1alpha1.KickLedgerList
 	if err := c.List(t.Context(), &list); err != nil {
 		t.Fatal(err)
