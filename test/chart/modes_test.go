@@ -275,6 +275,24 @@ func TestPeopleGetTheirRightsFromTheClustersOwnRoles(t *testing.T) {
 	}
 }
 
+// The webhook is what asks for the right to override.
+func TestWithoutTheWebhookEditingGivesNoRightToWriteRequests(t *testing.T) {
+	for values, want := range map[string]bool{"": true, `webhook: {enabled: false}`: false} {
+		role := only(t, standard(values).mustRender(t), func(r *rbacv1.ClusterRole) bool { return r.Name == "kick-edit" })
+		writes := map[string]bool{}
+		for _, rule := range role.Rules {
+			for _, resource := range rule.Resources {
+				for _, verb := range []string{"create", "patch", "update"} {
+					writes[resource] = writes[resource] || slices.Contains(rule.Verbs, verb)
+				}
+			}
+		}
+		if writes["kickrequests"] != want || !writes["kickpolicies"] {
+			t.Errorf("with %q it gives the right to write %v", values, writes)
+		}
+	}
+}
+
 func TestPeopleGetRolesInSomeNamespaces(t *testing.T) {
 	all := standard(`watchNamespaces: [shop]`).mustRender(t)
 	for _, name := range []string{"kick-view", "kick-edit", "kick-override"} {
