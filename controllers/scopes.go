@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +29,17 @@ type scopes struct {
 	ledger    *ledger.Store
 	// reserved is KICK's own namespace, which no policy manages.
 	reserved string
+	// watched are the namespaces that KICK works in; nil stands for all.
+	watched []string
+}
+
+// inside returns those of the sources that are in namespaces KICK works in. What is on record of others, from a time
+// when KICK worked there, stays as it is.
+func (s *scopes) inside(keys []source.Key) []source.Key {
+	if s.watched == nil {
+		return keys
+	}
+	return slices.DeleteFunc(keys, func(key source.Key) bool { return !slices.Contains(s.watched, key.Namespace) })
 }
 
 // policies of a namespace, parsed.

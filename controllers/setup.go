@@ -50,6 +50,8 @@ import (
 type Options struct {
 	// Namespace is KICK's own: ledgers live there, and no policy manages it.
 	Namespace string
+	// WatchNamespaces are the namespaces whose objects are cached; nil stands for all.
+	WatchNamespaces []string
 	// RequestTTL is how long a terminal request is kept.
 	RequestTTL time.Duration
 	// Workers is how many reconciles each controller runs at the same time.
@@ -143,6 +145,7 @@ func newShell(mgr ctrl.Manager, options Options) (*shell, error) {
 	s.flusher = newFlusher(s.ledger, clock.RealClock{})
 	s.scopes = &scopes{
 		cache: mgr.GetCache(), workloads: s.workloads, sources: s.sources, ledger: s.ledger, reserved: options.Namespace,
+		watched: options.WatchNamespaces,
 	}
 	s.coalescer = &coalescer{
 		scopes: s.scopes, requests: s.requests, clock: options.Clock, wakeup: s.wakeRequest, locks: keymutex.NewHashed(coalescerLocks),

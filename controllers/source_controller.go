@@ -45,7 +45,7 @@ func (r *sourceReconciler) Reconcile(ctx context.Context, key source.Key) (ctrl.
 	if err := r.ledger.Load(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
-	r.swept.Do(func() { r.sweep.wake(r.ledger.Keys()...) })
+	r.swept.Do(func() { r.sweep.wake(r.scopes.inside(r.ledger.Keys())...) })
 	consumers, err := r.scopes.consumers(ctx, key)
 	if err != nil {
 		return ctrl.Result{}, err

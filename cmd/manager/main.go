@@ -6,6 +6,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	_ "time/tzdata" // A schedule's time zone must not depend on the image.
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -68,7 +70,8 @@ func run(o options) error {
 	if err := addParts(mgr, o, serverClock); err != nil {
 		return err
 	}
-	ctrl.Log.Info("starting", "version", version, "namespace", o.namespace)
+	ctrl.Log.Info("starting", "version", version, "namespace", o.namespace, "watches", watched(o),
+		"leaderElection", o.leaderElect, "webhook", o.webhook, "metrics", o.metricsAddress)
 	if err := mgr.Start(ctrl.SetupSignalHandler()); err != nil {
 		return fmt.Errorf("run the manager: %w", err)
 	}
@@ -78,16 +81,31 @@ func run(o options) error {
 func addParts(mgr ctrl.Manager, o options, serverClock *servertime.Clock) error {
 	err := controllers.SetupWithManager(mgr, controllers.Options{
 		Namespace:             o.namespace,
+		WatchNamespaces:       cachedNamespaces(o),
 		RequestTTL:            o.requestTTL,
 		Workers:               o.workers,
-		MaxConcurrentRestarts: o.maxConcurrentRestarts,
-		GitOps:                o.gitOps.reader(nil),
+		MaxConcurrentRestarts: o.maxConcurrent,
+		GitOps:                o.gitOps.reader(o.watchNamespaces),
 		Clock:                 serverClock,
 	})
 	if err != nil {
 		return fmt.Errorf("set up the controllers: %w", err)
 	}
-	err = webhooks.SetupWithManager(mgr, webhooks.Options{
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("add the liveness check: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("caches", cachesSynced(mgr)); err != nil {
+		return fmt.Errorf("add the caches' readiness check: %w", err)
+	}
+	if !o.webhook {
+		return nil
+	}
+	return addWebhooks(mgr, o, serverClock)
+}
+
+// addWebhooks adds the admission webhooks, and the checks that let a replica be ready when it answers them.
+func addWebhooks(mgr ctrl.Manager, o options, serverClock *servertime.Clock) error {
+	err := webhooks.SetupWithManager(mgr, webhooks.Options{
 		Namespace:      o.namespace,
 		ServiceAccount: o.serviceAccount,
 		Exempt:         o.exempt,
@@ -96,22 +114,39 @@ func addParts(mgr ctrl.Manager, o options, serverClock *servertime.Clock) error 
 	if err != nil {
 		return fmt.Errorf("set up the webhooks: %w", err)
 	}
-	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return fmt.Errorf("add the liveness check: %w", err)
-	}
 	if err := mgr.AddReadyzCheck("webhook", newServing(o, clock.RealClock{}).check); err != nil {
 		return fmt.Errorf("add the webhook's readiness check: %w", err)
 	}
-	if err := mgr.AddReadyzCheck("caches", cachesSynced(mgr)); err != nil {
-		return fmt.Errorf("add the caches' readiness check: %w", err)
+	if o.webhookConfiguration == "" {
+		return nil
+	}
+	if err := mgr.AddReadyzCheck("trust", newTrust(mgr.GetAPIReader(), o).check); err != nil {
+		return fmt.Errorf("add the readiness check of the webhook's certificate: %w", err)
 	}
 	return nil
+}
+
+// watched says which namespaces KICK works in.
+func watched(o options) string {
+	if len(o.watchNamespaces) == 0 {
+		return "all namespaces"
+	}
+	return strings.Join(o.watchNamespaces, ",")
+}
+
+// cachedNamespaces are those whose objects are read, nil for all: KICK's own is among them, so that a policy there can
+// be told that it manages nothing.
+func cachedNamespaces(o options) []string {
+	if len(o.watchNamespaces) == 0 {
+		return nil
+	}
+	return append(slices.Clone(o.watchNamespaces), o.namespace)
 }
 
 func managerOptions(o options) ctrl.Options {
 	return ctrl.Options{
 		Scheme: newScheme(),
-		Cache:  cacheOptions(),
+		Cache:  cacheOptions(cachedNamespaces(o)),
 		Client: client.Options{Cache: &client.CacheOptions{
 			// Sources are cached as metadata only, and ledgers not at all.
 			DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &v1alpha1.KickLedger{}},
@@ -121,13 +156,17 @@ func managerOptions(o options) ctrl.Options {
 		LeaderElectionNamespace:       o.namespace,
 		LeaderElectionReleaseOnCancel: true,
 		HealthProbeBindAddress:        o.probeAddress,
-		Metrics: metricsserver.Options{
-			BindAddress:    o.metricsAddress,
-			SecureServing:  true,
-			FilterProvider: filters.WithAuthenticationAndAuthorization,
-		},
-		WebhookServer: webhook.NewServer(webhook.Options{Port: o.webhookPort, CertDir: o.webhookCertDir}),
+		Metrics:                       metricsOptions(o),
+		WebhookServer:                 webhook.NewServer(webhook.Options{Port: o.webhookPort, CertDir: o.webhookCertDir}),
 	}
+}
+
+func metricsOptions(o options) metricsserver.Options {
+	served := metricsserver.Options{BindAddress: o.metricsAddress, SecureServing: true}
+	if o.metricsAuth {
+		served.FilterProvider = filters.WithAuthenticationAndAuthorization
+	}
+	return served
 }
 
 func newScheme() *runtime.Scheme {
@@ -140,8 +179,9 @@ func newScheme() *runtime.Scheme {
 	return scheme
 }
 
-// cacheOptions keep memory proportional to the number of objects and not to their size.
-func cacheOptions() cache.Options {
+// cacheOptions keep memory proportional to the number of objects and not to their size. Nothing outside of the given
+// namespaces is listed or watched; nil stands for all.
+func cacheOptions(namespaces []string) cache.Options {
 	shared := true // What is read from the cache is never modified.
 	byObject := map[client.Object]cache.ByObject{
 		&corev1.Secret{}:        {Transform: source.Slim, UnsafeDisableDeepCopy: &shared},
@@ -151,8 +191,13 @@ func cacheOptions() cache.Options {
 	for _, object := range workload.Objects() {
 		byObject[object] = cache.ByObject{Transform: workload.Slim, UnsafeDisableDeepCopy: &shared}
 	}
+	only := map[string]cache.Config{}
+	for _, namespace := range namespaces {
+		only[namespace] = cache.Config{}
+	}
 	return cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject:         byObject,
+		DefaultTransform:  cache.TransformStripManagedFields(),
+		DefaultNamespaces: only,
+		ByObject:          byObject,
 	}
 }

@@ -18,6 +18,20 @@ func TestParseOptions(t *testing.T) {
 		"a negative limit":      {[]string{"--namespace=n", "--max-concurrent-restarts=-1"}, "--max-concurrent-restarts=-1 must not be negative"},
 		"no requests":           {[]string{"--namespace=n", "--kube-api-qps=0"}, "--kube-api-qps=0"},
 		"a port too high":       {[]string{"--namespace=n", "--webhook-port=70000"}, "--webhook-port=70000 is not a port"},
+		"two replicas":          {[]string{"--namespace=n", "--replicas=2"}, ""},
+		"one without election":  {[]string{"--namespace=n", "--leader-elect=false", "--replicas=1"}, ""},
+		"two without election":  {[]string{"--namespace=n", "--leader-elect=false", "--replicas=2"}, "--replicas=2 needs --leader-elect"},
+		"some namespaces":       {[]string{"--namespace=n", "--metrics-bind-address=0", "--watch-namespaces=a, b"}, ""},
+		"all namespaces":        {[]string{"--namespace=n", "--watch-namespaces="}, ""},
+		"no such name":          {[]string{"--namespace=n", "--metrics-bind-address=0", "--watch-namespaces=a,Shop"}, `"Shop" is no name of a namespace`},
+		"a name twice":          {[]string{"--namespace=n", "--metrics-bind-address=0", "--watch-namespaces=a,b,a"}, `names "a" twice`},
+		"its own namespace":     {[]string{"--namespace=n", "--metrics-bind-address=0", "--watch-namespaces=a,n"}, `"n", KICK's own namespace`},
+		"reviews for metrics":   {[]string{"--namespace=n", "--watch-namespaces=a"}, "--metrics-auth takes rights in the whole cluster"},
+		"metrics for everybody": {[]string{"--namespace=n", "--watch-namespaces=a", "--metrics-auth=false"}, ""},
+		"a look at the registration": {
+			[]string{"--namespace=n", "--metrics-bind-address=0", "--watch-namespaces=a", "--webhook-configuration=kick"},
+			"--webhook-configuration takes rights",
+		},
 		"a duration gone wrong": {[]string{"--namespace=n", "--request-ttl=soon"}, "request-ttl"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -34,6 +34,16 @@ rules:
 - apiGroups: [""]
   resources: [secrets]
   verbs: [get]
+- apiGroups: [authorization.k8s.io]
+  resources: [localsubjectaccessreviews, subjectaccessreviews]
+  verbs: [create]
+- apiGroups: [argoproj.io]
+  resources: [applications]
+  verbs: [list]
+- apiGroups: [admissionregistration.k8s.io]
+  resourceNames: [kick]
+  resources: [validatingwebhookconfigurations]
+  verbs: [get]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
@@ -64,7 +74,7 @@ webhooks:
 `
 )
 
-const wantCRD = header + `{{- if .Values.crds.install }}
+const wantCRD = header + `{{- if .Values.crds.enabled }}
 ---
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -88,7 +98,31 @@ spec:
 {{- end }}
 `
 
-const wantRBAC = header + `---
+const wantRBAC = header + `{{- define "kick.gitOpsRules" -}}
+- apiGroups:
+  - argoproj.io
+  resources:
+  - applications
+  verbs:
+  - list
+{{- end }}
+{{- define "kick.watchedRules" -}}
+- apiGroups:
+  - ""
+  resources:
+  - secrets
+  verbs:
+  - get
+- apiGroups:
+  - authorization.k8s.io
+  resources:
+  - localsubjectaccessreviews
+  verbs:
+  - create
+{{- include "kick.gitOpsRules" . | nindent 0 }}
+{{- end }}
+{{- if not .Values.watchNamespaces }}
+---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata:
@@ -96,12 +130,23 @@ metadata:
   labels:
     {{- include "kick.labels" . | nindent 4 }}
 rules:
+{{- include "kick.watchedRules" . | nindent 0 }}
 - apiGroups:
-  - ""
+  - authorization.k8s.io
   resources:
-  - secrets
+  - subjectaccessreviews
+  verbs:
+  - create
+- apiGroups:
+  - admissionregistration.k8s.io
+  resourceNames:
+  - {{ include "kick.fullname" . | quote }}
+  resources:
+  - validatingwebhookconfigurations
   verbs:
   - get
+{{- end }}
+{{- if not .Values.watchNamespaces }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
@@ -113,19 +158,49 @@ roleRef:
   apiGroup: rbac.authorization.k8s.io
   kind: ClusterRole
   name: {{ include "kick.roleName" . }}
-subjects:
-- kind: ServiceAccount
-  name: {{ include "kick.serviceAccountName" . | quote }}
-  namespace: {{ .Release.Namespace | quote }}
+` + wantSubjects + `{{- end }}
+{{- range $each := .Values.watchNamespaces }}
+{{- with $ }}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata:
   name: {{ include "kick.roleName" . }}
-  namespace: {{ .Release.Namespace | quote }}
+  namespace: {{ $each | quote }}
   labels:
     {{- include "kick.labels" . | nindent 4 }}
 rules:
+{{- include "kick.watchedRules" . | nindent 0 }}
+{{- end }}
+{{- end }}
+{{- range $each := .Values.watchNamespaces }}
+{{- with $ }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: {{ include "kick.roleName" . }}
+  namespace: {{ $each | quote }}
+  labels:
+    {{- include "kick.labels" . | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: Role
+  name: {{ include "kick.roleName" . }}
+` + wantSubjects + `{{- end }}
+{{- end }}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: {{ include "kick.roleName" . }}
+  namespace: {{ include "kick.namespace" . | quote }}
+  labels:
+    {{- include "kick.labels" . | nindent 4 }}
+rules:
+{{- if .Values.watchNamespaces }}
+{{- include "kick.watchedRules" . | nindent 0 }}
+{{- end }}
 - apiGroups:
   - kick.dev
   resources:
@@ -137,49 +212,58 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata:
   name: {{ include "kick.roleName" . }}
-  namespace: {{ .Release.Namespace | quote }}
+  namespace: {{ include "kick.namespace" . | quote }}
   labels:
     {{- include "kick.labels" . | nindent 4 }}
 roleRef:
   apiGroup: rbac.authorization.k8s.io
   kind: Role
   name: {{ include "kick.roleName" . }}
-subjects:
+` + wantSubjects
+
+const wantSubjects = `subjects:
 - kind: ServiceAccount
   name: {{ include "kick.serviceAccountName" . | quote }}
-  namespace: {{ .Release.Namespace | quote }}
+  namespace: {{ include "kick.namespace" . | quote }}
 `
 
-const wantWebhook = header + `---
+const wantWebhook = header + `{{- if .Values.webhook.enabled }}
+---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
 metadata:
   name: {{ include "kick.fullname" . | quote }}
   labels:
     {{- include "kick.labels" . | nindent 4 }}
-  annotations:
-    cert-manager.io/inject-ca-from: {{ .Release.Namespace }}/{{ include "kick.webhookCertificateName" . }}
+  {{- with include "kick.webhookCAAnnotation" . }}{{ nindent 2 . }}{{ end }}
 webhooks:
 - clientConfig:
     service:
       name: {{ include "kick.webhookServiceName" . }}
-      namespace: {{ .Release.Namespace | quote }}
+      namespace: {{ include "kick.namespace" . | quote }}
       path: /validate
       port: 443
+    {{- with include "kick.webhookCABundle" . }}{{ nindent 4 . }}{{ end }}
   admissionReviewVersions:
   - v1
   failurePolicy: Fail
   name: other.kick.dev
+  {{- if .Values.watchNamespaces }}
+  namespaceSelector:
+    matchExpressions:
+    {{- with include "kick.watchedOnly" . }}{{ nindent 4 . }}{{ end }}
+  {{- end }}
 - clientConfig:
     service:
       name: {{ include "kick.webhookServiceName" . }}
-      namespace: {{ .Release.Namespace | quote }}
+      namespace: {{ include "kick.namespace" . | quote }}
       path: /guard
       port: 443
+    {{- with include "kick.webhookCABundle" . }}{{ nindent 4 . }}{{ end }}
   admissionReviewVersions:
   - v1
   matchConditions:
-  - expression: request.userInfo.username != "system:serviceaccount:{{ .Release.Namespace }}:{{ include "kick.serviceAccountName" . }}"
+  - expression: request.userInfo.username != "system:serviceaccount:{{ include "kick.namespace" . }}:{{ include "kick.serviceAccountName" . }}"
     name: not-by-kick
   - expression: object.?spec.?template.?metadata.?annotations[?"kubectl.kubernetes.io/restartedAt"].hasValue()
       && object.?spec.?template.?metadata.?annotations[?"kubectl.kubernetes.io/restartedAt"]
@@ -193,8 +277,10 @@ webhooks:
       values:
       - kube-system
       - kube-node-lease
-      - {{ .Release.Namespace | quote }}
+      - {{ include "kick.namespace" . | quote }}
+    {{- with include "kick.watchedOnly" . }}{{ nindent 4 . }}{{ end }}
   failurePolicy: {{ .Values.webhook.guard.failurePolicy }}
+{{- end }}
 `
 
 // config writes a config folder; edit changes the three samples first.
@@ -263,6 +349,9 @@ func TestWhatTheChartCannotExpressIsAnError(t *testing.T) {
 		},
 		"a role in a stranger's namespace": {
 			replace("rbac/role.yaml", "kick-system", "default"), `"default"`,
+		},
+		"a rule for an object of another name": {
+			replace("rbac/role.yaml", "resourceNames: [kick]", "resourceNames: [other]"), `"other"`,
 		},
 		"a webhook without a path": {
 			replace("webhook/manifests.yaml", "/validate", `""`), "path",

@@ -1,17 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/kick-dev/kick/webhooks/registration"
-)
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// What controller-gen is told to call the manager's roles (roleName), and the namespace that the
-// markers use for KICK's own.
-const (
-	roleName     = "kick-manager"
-	ownNamespace = "kick-system"
+	"github.com/kick-dev/kick/webhooks/registration"
 )
 
 // crd keeps the CRD when the release is uninstalled: deleting it would delete every policy, request and
@@ -28,46 +24,13 @@ func crd(o object) (string, []document, error) {
 		kind:        dig[string](o, "kind"),
 		name:        dig[string](o, "metadata", "name"),
 		annotations: annotations,
-		when:        ".Values.crds.install",
+		when:        ".Values.crds.enabled",
 		body:        body,
 	}}, err
 }
 
-// role gives the rules to the release's service account. A Role of the markers is for KICK's own namespace,
-// which is the release's.
-func role(o object) (string, []document, error) {
-	kind, name := dig[string](o, "kind"), dig[string](o, "metadata", "name")
-	if name != roleName {
-		return "", nil, fmt.Errorf("%s %q: want every role to be called %q", kind, name, roleName)
-	}
-	namespace := dig[string](o, "metadata", "namespace")
-	if kind == "Role" && namespace != ownNamespace {
-		return "", nil, fmt.Errorf("a Role in namespace %q: the chart only grants rights in all namespaces or in KICK's own, %q",
-			namespace, ownNamespace)
-	}
-	rules, err := marshal(object{"rules": o["rules"]})
-	granted := document{
-		apiVersion: dig[string](o, "apiVersion"),
-		kind:       kind,
-		name:       `{{ include "kick.roleName" . }}`,
-		namespaced: kind == "Role",
-		body:       rules,
-	}
-	binding := granted
-	binding.kind += "Binding"
-	binding.body = `roleRef:
-  apiGroup: rbac.authorization.k8s.io
-  kind: ` + kind + `
-  name: {{ include "kick.roleName" . }}
-subjects:
-- kind: ServiceAccount
-  name: {{ include "kick.serviceAccountName" . | quote }}
-  namespace: {{ .Release.Namespace | quote }}
-`
-	return "rbac.yaml", []document{granted, binding}, err
-}
-
-// webhook sends the API server to the release's Service and has cert-manager fill in the CA.
+// webhook sends the API server to the release's Service. Which CA it trusts there, and for which namespaces it calls,
+// depends on the values.
 func webhook(o object) (string, []document, error) {
 	var body strings.Builder
 	body.WriteString("webhooks:\n")
@@ -88,19 +51,19 @@ func webhook(o object) (string, []document, error) {
 		body.WriteString(`- clientConfig:
     service:
       name: {{ include "kick.webhookServiceName" . }}
-      namespace: {{ .Release.Namespace | quote }}
+      namespace: {{ include "kick.namespace" . | quote }}
       path: ` + path + `
       port: 443
+    {{- with include "kick.webhookCABundle" . }}{{ nindent 4 . }}{{ end }}
 ` + indent(rest))
 	}
 	return "webhook.yaml", []document{{
 		apiVersion: dig[string](o, "apiVersion"),
 		kind:       dig[string](o, "kind"),
 		name:       `{{ include "kick.fullname" . | quote }}`,
-		annotations: map[string]string{
-			"cert-manager.io/inject-ca-from": `{{ .Release.Namespace }}/{{ include "kick.webhookCertificateName" . }}`,
-		},
-		body: body.String(),
+		metadata:   `  {{- with include "kick.webhookCAAnnotation" . }}{{ nindent 2 . }}{{ end }}` + "\n",
+		when:       ".Values.webhook.enabled",
+		body:       body.String(),
 	}}, nil
 }
 
@@ -117,18 +80,35 @@ func conditioned(hook object) (string, error) {
 	if conditions := registration.MatchConditions(name, someAccount); conditions != nil {
 		hook["matchConditions"] = conditions
 	}
-	if selector := registration.NamespaceSelector(name, someNamespace); selector != nil {
-		hook["namespaceSelector"] = selector
-	}
 	if name == registration.Guard {
 		delete(hook, "failurePolicy")
 	}
 	text, err := marshal(hook)
+	if err != nil {
+		return "", err
+	}
+	where, err := namespaces(registration.NamespaceSelector(name, someNamespace))
+	text += where
 	if name == registration.Guard {
 		text += "failurePolicy: {{ .Values.webhook.guard.failurePolicy }}\n"
 	}
 	return strings.NewReplacer(
-		someAccount, `system:serviceaccount:{{ .Release.Namespace }}:{{ include "kick.serviceAccountName" . }}`,
-		someNamespace, "{{ .Release.Namespace | quote }}",
+		someAccount, `system:serviceaccount:{{ include "kick.namespace" . }}:{{ include "kick.serviceAccountName" . }}`,
+		someNamespace, `{{ include "kick.namespace" . | quote }}`,
 	).Replace(text), err
+}
+
+// watchedOnly is what watchNamespaces adds to the conditions on the namespaces that a webhook is called for.
+const watchedOnly = `  {{- with include "kick.watchedOnly" . }}{{ nindent 4 . }}{{ end }}` + "\n"
+
+// namespaces writes which namespaces a webhook is called for, beside the values.
+func namespaces(selector *metav1.LabelSelector) (string, error) {
+	if selector == nil {
+		return "{{- if .Values.watchNamespaces }}\nnamespaceSelector:\n  matchExpressions:\n" + watchedOnly + "{{- end }}\n", nil
+	}
+	if len(selector.MatchLabels) > 0 {
+		return "", errors.New("a selector of namespaces by matchLabels: the chart only adds to matchExpressions")
+	}
+	text, err := marshal(object{"namespaceSelector": selector})
+	return text + watchedOnly, err
 }

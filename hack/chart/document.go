@@ -18,17 +18,25 @@ const header = `{{- /* Generated from config/ by "make chart"; DO NOT EDIT. */ -
 // object is a Kubernetes object as controller-gen wrote it.
 type object = map[string]any
 
-// document is one Kubernetes object of a template. Name, annotation values and body are template text:
-// what is taken from config/ is escaped by marshal, actions are written by the converters.
+// document is one Kubernetes object of a template. Name, namespace, annotation values, metadata and body are template
+// text: what is taken from config/ is escaped by marshal, actions are written by the converters.
 type document struct {
 	apiVersion, kind, name string
-	namespaced             bool
+	namespace              string // empty for what is in none
 	annotations            map[string]string
+	metadata               string // whatever else is in metadata
 	when                   string // condition under which the object is rendered; empty means always
+	each                   string // list for each of whose values, $each, the object is rendered; empty means once
 	body                   string
+
+	// define makes the body a template of this name instead of an object.
+	define string
 }
 
 func (d document) render() (string, error) {
+	if d.define != "" {
+		return fmt.Sprintf("{{- define %q -}}\n%s{{- end }}\n", d.define, d.body), nil
+	}
 	if d.apiVersion == "" || d.kind == "" || d.name == "" {
 		return "", fmt.Errorf("object without apiVersion, kind or name: %q, %q, %q", d.apiVersion, d.kind, d.name)
 	}
@@ -36,9 +44,12 @@ func (d document) render() (string, error) {
 	if d.when != "" {
 		fmt.Fprintf(&b, "{{- if %s }}\n", d.when)
 	}
+	if d.each != "" {
+		fmt.Fprintf(&b, "{{- range $each := %s }}\n{{- with $ }}\n", d.each)
+	}
 	fmt.Fprintf(&b, "---\napiVersion: %s\nkind: %s\nmetadata:\n  name: %s\n", d.apiVersion, d.kind, d.name)
-	if d.namespaced {
-		b.WriteString("  namespace: {{ .Release.Namespace | quote }}\n")
+	if d.namespace != "" {
+		fmt.Fprintf(&b, "  namespace: %s\n", d.namespace)
 	}
 	b.WriteString("  labels:\n    {{- include \"kick.labels\" . | nindent 4 }}\n")
 	if len(d.annotations) > 0 {
@@ -47,7 +58,11 @@ func (d document) render() (string, error) {
 			fmt.Fprintf(&b, "    %s: %s\n", key, d.annotations[key])
 		}
 	}
+	b.WriteString(d.metadata)
 	b.WriteString(d.body)
+	if d.each != "" {
+		b.WriteString("{{- end }}\n{{- end }}\n")
+	}
 	if d.when != "" {
 		b.WriteString("{{- end }}\n")
 	}

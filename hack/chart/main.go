@@ -3,6 +3,8 @@
 // The CRDs, the manager's rules and the webhook registration have one source, the markers in the Go
 // code; what the chart adds is what depends on a release: names, namespace, labels, the CA annotation.
 // The names themselves are defined in the chart's _helpers.tpl; this program only refers to them.
+//
+// It also writes what repeats values.schema.json: values.yaml, and the table of values in the chart's README.
 package main
 
 import (
@@ -14,9 +16,13 @@ import (
 
 func main() {
 	config := flag.String("config", "config", "folder with crd/bases, rbac and webhook")
-	out := flag.String("out", "charts/kick/templates/generated", "folder to write; whatever else is in it is removed")
+	chart := flag.String("chart", "charts/kick", "folder of the chart; its templates/generated holds nothing else")
 	flag.Parse()
-	if err := run(*config, *out); err != nil {
+	err := run(*config, filepath.Join(*chart, "templates", "generated"))
+	if err == nil {
+		err = writeValues(*chart)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "chart:", err)
 		os.Exit(1)
 	}

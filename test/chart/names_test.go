@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -31,6 +32,9 @@ var releases = map[string]release{
 	"nameOverride":                  {name: "a", namespace: "b", values: `nameOverride: other`},
 	"fullnameOverride":              {name: "a", namespace: "b", values: `fullnameOverride: something-else`},
 	"both overrides, the longest":   {name: "a", namespace: "b", values: "nameOverride: " + longest + "\nfullnameOverride: " + longest},
+	"namespaceOverride":             {name: "a", namespace: "b", values: `namespaceOverride: c`, lives: "c"},
+	"an issuer of one's own":        {name: "a", namespace: "b", values: `certManager: {issuerRef: {kind: ClusterIssuer, name: corporate}}`},
+	"some namespaces only":          {name: "a", namespace: "b", values: `watchNamespaces: [c, d]`},
 	"a service account of its own":  {name: "a", namespace: "b", values: `serviceAccount: {name: restarter}`},
 	"an override that YAML retypes": {name: "a", namespace: "b", values: `nameOverride: "true"`},
 	"a namespace that YAML retypes": {name: "kick", namespace: "123"},
@@ -46,15 +50,12 @@ func eachRelease(t *testing.T, test func(t *testing.T, r release, all manifests)
 func TestTheAPIServerFindsAndTrustsTheWebhook(t *testing.T) {
 	eachRelease(t, func(t *testing.T, _ release, all manifests) {
 		registration := only(t, all, anyOf[*admissionv1.ValidatingWebhookConfiguration])
-		certificate := custom(t, all, "Certificate")
+		certificate := named(t, all, "Certificate", "-webhook")
 		pod := only(t, all, anyOf[*appsv1.Deployment]).Spec.Template
 
 		ca := registration.Annotations["cert-manager.io/inject-ca-from"]
 		if want := certificate.GetNamespace() + "/" + certificate.GetName(); ca != want {
 			t.Errorf("the CA is injected from %q, want the Certificate %q", ca, want)
-		}
-		if got, want := field(t, certificate, "spec", "issuerRef", "name"), custom(t, all, "Issuer").GetName(); got != want {
-			t.Errorf("the issuer is %q, want %q", got, want)
 		}
 		if got, want := pod.Spec.Volumes[0].Secret.SecretName, field(t, certificate, "spec", "secretName"); got != want {
 			t.Errorf("the Pods mount Secret %q, want that of the Certificate, %q", got, want)
@@ -128,23 +129,37 @@ func TestThePodsHaveTheRightsOfTheRoles(t *testing.T) {
 		if got := only(t, all, anyOf[*appsv1.Deployment]).Spec.Template.Spec.ServiceAccountName; got != account.Name {
 			t.Errorf("the Pods run as %q, want %q", got, account.Name)
 		}
-		want := []rbacv1.Subject{{Kind: "ServiceAccount", Name: account.Name, Namespace: r.namespace}}
-		check := func(kind, name string, ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
-			if ref != (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}) {
-				t.Errorf("the %s is bound by %+v", kind, ref)
+		want := []rbacv1.Subject{{Kind: "ServiceAccount", Name: account.Name, Namespace: r.home()}}
+		check := func(kind, namespace string, binding metav1.ObjectMeta, ref rbacv1.RoleRef, subjects []rbacv1.Subject) {
+			if ref.APIGroup != rbacv1.GroupName || ref.Kind != kind || ref.Name != binding.Name {
+				t.Errorf("in %q a %s is bound by %+v", namespace, kind, ref)
 			}
+			only(t, all, func(role metav1.Object) bool {
+				return role.(runtime.Object).GetObjectKind().GroupVersionKind().Kind == kind &&
+					role.GetName() == ref.Name && role.GetNamespace() == namespace
+			})
 			if !slices.Equal(subjects, want) {
-				t.Errorf("the %s is bound to %+v, want %+v", kind, subjects, want)
+				t.Errorf("the %s in %q is bound to %+v, want %+v", kind, namespace, subjects, want)
 			}
 		}
-		cluster := only(t, all, anyOf[*rbacv1.ClusterRoleBinding])
-		check("ClusterRole", only(t, all, anyOf[*rbacv1.ClusterRole]).Name, cluster.RoleRef, cluster.Subjects)
-		own := only(t, all, anyOf[*rbacv1.RoleBinding])
-		check("Role", only(t, all, anyOf[*rbacv1.Role]).Name, own.RoleRef, own.Subjects)
+		bindings := 0
+		for _, o := range all {
+			switch b := o.(type) {
+			case *rbacv1.ClusterRoleBinding:
+				check("ClusterRole", "", b.ObjectMeta, b.RoleRef, b.Subjects)
+				bindings++
+			case *rbacv1.RoleBinding:
+				check("Role", b.Namespace, b.ObjectMeta, b.RoleRef, b.Subjects)
+				bindings++
+			}
+		}
+		if want := 2 + max(len(r.watches(t))-1, 0); bindings != want {
+			t.Errorf("%d bindings, want %d", bindings, want)
+		}
 	})
 }
 
-func TestEveryNameIsValidAndInTheReleaseNamespace(t *testing.T) {
+func TestEveryNameIsValidAndInItsNamespace(t *testing.T) {
 	eachRelease(t, func(t *testing.T, r release, all manifests) {
 		for _, o := range all {
 			m := metaOf(t, o)
@@ -157,11 +172,14 @@ func TestEveryNameIsValidAndInTheReleaseNamespace(t *testing.T) {
 					t.Errorf("%s %q, label %s: %v", kind, m.GetName(), key, faults)
 				}
 			}
-			want := r.namespace
-			if clusterScoped(o) {
-				want = ""
+			want := []string{r.home()}
+			switch {
+			case clusterScoped(o):
+				want = []string{""}
+			case strings.HasPrefix(kind, "Role"):
+				want = append(want, r.watches(t)...)
 			}
-			if m.GetNamespace() != want {
+			if !slices.Contains(want, m.GetNamespace()) {
 				t.Errorf("%s %q is in namespace %q, want %q", kind, m.GetName(), m.GetNamespace(), want)
 			}
 		}

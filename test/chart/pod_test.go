@@ -1,12 +1,15 @@
 package chart
 
 import (
+	"maps"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
@@ -31,12 +34,22 @@ func TestThePodsPassPodSecurityRestricted(t *testing.T) {
 func TestEveryFlagFollowsItsValue(t *testing.T) {
 	tests := map[string]struct{ values, want string }{
 		"--leader-elect":              {`{replicas: 1, leaderElection: {enabled: false}}`, "false"},
+		"--watch-namespaces":          {`watchNamespaces: [shop, bank]`, "shop,bank"},
+		"--replicas":                  {`replicas: 3`, "3"},
+		"--metrics-auth":              {`metrics: {access: Anyone}`, "false"},
+		"--webhook":                   {`webhook: {enabled: false}`, "false"},
+		"--webhook-configuration":     {`fullnameOverride: restarter`, "restarter"},
 		"--request-ttl":               {`requestTTL: 90m`, "90m"},
+		"--max-concurrent-restarts":   {`maxConcurrentRestarts: 0`, "0"},
 		"--workers":                   {`workers: 2000000`, "2000000"},
+		"--argocd-namespaces":         {`gitOps: {argoCDNamespaces: [argo-a, argo-b]}`, "argo-a,argo-b"},
+		"--argocd-local-destinations": {`gitOps: {argoCDLocalDestinations: [production]}`, "production"},
 		"--kube-api-qps":              {`kubeAPI: {qps: 12.5}`, "12.5"},
 		"--kube-api-burst":            {`kubeAPI: {burst: 3000000}`, "3000000"},
 		"--metrics-bind-address":      {`metrics: {port: 1111}`, ":1111"},
 		"--health-probe-bind-address": {`health: {port: 2222}`, ":2222"},
+		"--guard-exempt-users":        {`webhook: {guard: {exemptUsers: [root, "system:admin"]}}`, "root,system:admin"},
+		"--guard-exempt-groups":       {`webhook: {guard: {exemptGroups: [sre]}}`, "sre"},
 		"--webhook-port":              {`webhook: {port: 3333}`, "3333"},
 		"--zap-log-level":             {`logging: {level: 5}`, "5"},
 	}
@@ -53,6 +66,83 @@ func TestEveryFlagFollowsItsValue(t *testing.T) {
 		if _, tested := tests[flag]; !tested && flag != "--webhook-cert-dir" {
 			t.Errorf("flag %s has no row in this test", flag)
 		}
+	}
+}
+
+func TestEveryFlagOfTheManagerHasAValue(t *testing.T) {
+	// Set by the chart, or about what only matters to a person at a terminal.
+	without := []string{"namespace", "service-account-name", "webhook-cert-dir", "version", "zap-devel", "zap-encoder", "zap-stacktrace-level", "zap-time-encoding", "kubeconfig"}
+	args := deployment(t, `{watchNamespaces: [shop], gitOps: {argoCDLocalDestinations: [x]},
+		webhook: {guard: {exemptUsers: [x], exemptGroups: [x]}}}`).Spec.Template.Spec.Containers[0].Args
+	args = append(args, deployment(t, "").Spec.Template.Spec.Containers[0].Args...)
+	for _, flag := range managerFlags(t) {
+		set := slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--"+flag+"=") })
+		if !set && !slices.Contains(without, flag) {
+			t.Errorf("the manager has a flag --%s that no value of the chart sets", flag)
+		}
+	}
+}
+
+// managerFlags asks the manager.
+func managerFlags(t *testing.T) []string {
+	t.Helper()
+	manager := exec.Command("go", "run", "./cmd/manager", "-h")
+	manager.Dir = "../.."
+	usage, err := manager.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, usage)
+	}
+	var flags []string
+	for line := range strings.Lines(string(usage)) {
+		if name, found := strings.CutPrefix(line, "  -"); found {
+			flags = append(flags, strings.Fields(name)[0])
+		}
+	}
+	if len(flags) == 0 {
+		t.Fatalf("no flag in %s", usage)
+	}
+	return flags
+}
+
+func TestWhatIsAddedComesLastAndWhatTheChartNeedsStays(t *testing.T) {
+	d := deployment(t, `
+extraArgs: [--zap-encoder=console]
+extraEnv: [{name: GODEBUG, value: x509=1}]
+podLabels: {app.kubernetes.io/name: other, tier: ops}
+commonLabels: {tier: common, app.kubernetes.io/instance: other, cost: none}
+podAnnotations: {kubectl.kubernetes.io/default-container: other, a: b}
+`)
+	manager := d.Spec.Template.Spec.Containers[0]
+	if last := manager.Args[len(manager.Args)-1]; last != "--zap-encoder=console" {
+		t.Errorf("the last argument is %q", last)
+	}
+	if environment(d, "GODEBUG") != "x509=1" || environment(d, "GOMEMLIMIT") == "" {
+		t.Errorf("the environment is %+v", manager.Env)
+	}
+	wantLabels := map[string]string{
+		"app.kubernetes.io/name": "kick", "app.kubernetes.io/instance": "kick", "tier": "ops", "cost": "none",
+	}
+	if got := d.Spec.Template.Labels; !maps.Equal(got, wantLabels) {
+		t.Errorf("the Pods' labels are %v, want %v", got, wantLabels)
+	}
+	wantAnnotations := map[string]string{"kubectl.kubernetes.io/default-container": "manager", "a": "b"}
+	if got := d.Spec.Template.Annotations; !maps.Equal(got, wantAnnotations) {
+		t.Errorf("the Pods' annotations are %v, want %v", got, wantAnnotations)
+	}
+}
+
+func TestADrainIsNeverHeldUp(t *testing.T) {
+	for name, values := range map[string]string{"one replica": `replicas: 1`, "two": "", "none": `replicas: 0`} {
+		t.Run(name, func(t *testing.T) {
+			all := release{name: "kick", namespace: "kick-system", values: values}.mustRender(t)
+			budget := only(t, all, anyOf[*policyv1.PodDisruptionBudget]).Spec
+			if budget.MinAvailable != nil || budget.MaxUnavailable.IntValue() < 1 {
+				t.Errorf("an eviction is refused by %+v", budget)
+			}
+			if p := budget.UnhealthyPodEvictionPolicy; p == nil || *p != policyv1.AlwaysAllow {
+				t.Error("a Pod that is not ready holds up a drain")
+			}
+		})
 	}
 }
 
@@ -104,9 +194,9 @@ func TestTheCRDsSurviveTheRelease(t *testing.T) {
 	if crds == 0 {
 		t.Error("the chart holds no CRD")
 	}
-	without := release{name: "kick", namespace: "kick-system", values: `crds: {install: false}`}.mustRender(t)
+	without := release{name: "kick", namespace: "kick-system", values: `crds: {enabled: false}`}.mustRender(t)
 	if slices.ContainsFunc(without, isCRD) {
-		t.Error("crds.install: false installs CRDs")
+		t.Error("crds.enabled: false installs CRDs")
 	}
 }
 

@@ -5,12 +5,15 @@
 package chart
 
 import (
+	"cmp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
+	v2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/engine"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -25,11 +28,27 @@ import (
 
 const chartDir = "../../charts/kick"
 
+// loaded is the chart, read once: rendering does not change it.
+var loaded = sync.OnceValues(func() (*v2.Chart, error) { return loader.Load(chartDir) })
+
 // release is one `helm install` of the chart.
 type release struct {
 	name, namespace string
 	values          string // YAML, as in a values file
 	noCertManager   bool
+	lives           string // the namespace that KICK lives in, if it is not the release's
+}
+
+func (r release) home() string { return cmp.Or(r.lives, r.namespace) }
+
+// watches are the namespaces of the value watchNamespaces.
+func (r release) watches(t *testing.T) []string {
+	t.Helper()
+	var values struct{ WatchNamespaces []string }
+	if err := yaml.Unmarshal([]byte(r.values), &values); err != nil {
+		t.Fatal(err)
+	}
+	return values.WatchNamespaces
 }
 
 // manifests are the rendered objects: typed where Kubernetes has the type, and then checked for unknown fields.
@@ -37,7 +56,7 @@ type manifests []runtime.Object
 
 func (r release) render(t *testing.T) (manifests, error) {
 	t.Helper()
-	chart, err := loader.Load(chartDir)
+	chart, err := loaded()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,13 +100,17 @@ func (r release) mustRender(t *testing.T) manifests {
 	return all
 }
 
-func decode(t *testing.T, file, text string) runtime.Object {
-	t.Helper()
+// strict decodes what Kubernetes has a type for.
+var strict = sync.OnceValue(func() runtime.Decoder {
 	types := runtime.NewScheme()
 	utilruntime.Must(scheme.AddToScheme(types))
 	utilruntime.Must(apiextensionsv1.AddToScheme(types))
-	decoder := serializer.NewCodecFactory(types, serializer.EnableStrict).UniversalDeserializer()
-	o, _, err := decoder.Decode([]byte(text), nil, nil)
+	return serializer.NewCodecFactory(types, serializer.EnableStrict).UniversalDeserializer()
+})
+
+func decode(t *testing.T, file, text string) runtime.Object {
+	t.Helper()
+	o, _, err := strict().Decode([]byte(text), nil, nil)
 	if runtime.IsNotRegisteredError(err) {
 		u := &unstructured.Unstructured{}
 		if err := yaml.UnmarshalStrict([]byte(text), &u.Object); err != nil {
@@ -119,10 +142,12 @@ func only[T any](t *testing.T, all manifests, match func(T) bool) T {
 
 func anyOf[T any](T) bool { return true }
 
-// custom returns the one object of a kind that Kubernetes does not know.
-func custom(t *testing.T, all manifests, kind string) *unstructured.Unstructured {
+// named returns the one object of a kind that Kubernetes does not know whose name ends like this.
+func named(t *testing.T, all manifests, kind, suffix string) *unstructured.Unstructured {
 	t.Helper()
-	return only(t, all, func(u *unstructured.Unstructured) bool { return u.GetKind() == kind })
+	return only(t, all, func(u *unstructured.Unstructured) bool {
+		return u.GetKind() == kind && strings.HasSuffix(u.GetName(), suffix)
+	})
 }
 
 func field(t *testing.T, u *unstructured.Unstructured, path ...string) string {

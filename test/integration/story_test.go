@@ -22,7 +22,7 @@ func newNamespace(ctx context.Context) string {
 	GinkgoHelper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "it-"}}
 	Expect(k8s.Create(ctx, namespace)).To(Succeed())
-	DeferCleanup(func(ctx context.Context) { Expect(k8s.Delete(ctx, namespace)).To(Succeed()) })
+	DeferCleanup(func(ctx context.Context) { Expect(client.IgnoreNotFound(k8s.Delete(ctx, namespace))).To(Succeed()) })
 	return namespace.Name
 }
 

@@ -48,6 +48,18 @@ var _ = BeforeSuite(func(ctx context.Context) {
 	SetDefaultEventuallyPollingInterval(glance)
 	EnforceDefaultTimeoutsWhenUsingContexts()
 
+	Expect(v1alpha1.AddToScheme(clientgoscheme.Scheme)).To(Succeed())
+	startTestbed(ctx)
+	DeferCleanup(stopTestbed)
+
+	output, err := bed.Helm(ctx, "install", "kick", "../../charts/kick", "--namespace", kickNamespace, "--create-namespace",
+		"--wait", "--timeout", "3m")
+	Expect(err).NotTo(HaveOccurred(), output)
+}, NodeTimeout(15*time.Minute))
+
+// startTestbed starts a control plane and makes it that of the specs.
+func startTestbed(ctx context.Context) {
+	GinkgoHelper()
 	manager, err := filepath.Abs("../../bin/manager")
 	Expect(err).NotTo(HaveOccurred())
 	Expect(manager).To(BeAnExistingFile(), "run `make build`, or `make test-integration`, which does")
@@ -61,18 +73,11 @@ var _ = BeforeSuite(func(ctx context.Context) {
 		Images: map[string]string{image: manager},
 	})
 	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(stopTestbed)
-
-	Expect(v1alpha1.AddToScheme(clientgoscheme.Scheme)).To(Succeed())
 	config := bed.RESTConfig()
 	config.WarningHandler = rest.NoWarnings{}
 	k8s, err = client.New(config, client.Options{Scheme: clientgoscheme.Scheme})
 	Expect(err).NotTo(HaveOccurred())
-
-	output, err := bed.Helm(ctx, "install", "kick", "../../charts/kick", "--namespace", kickNamespace, "--create-namespace",
-		"--wait", "--timeout", "3m")
-	Expect(err).NotTo(HaveOccurred(), output)
-}, NodeTimeout(15*time.Minute))
+}
 
 // stopTestbed keeps the logs of a run that failed.
 func stopTestbed(ctx context.Context) {

@@ -27,12 +27,20 @@ and short enough for the longest suffix below (13 characters).
 {{- $full | trunc 50 | trimSuffix "-" -}}
 {{- end -}}
 
+{{- define "kick.namespace" -}}
+{{- default .Release.Namespace .Values.namespaceOverride -}}
+{{- end -}}
+
 {{- define "kick.serviceAccountName" -}}
 {{- default (include "kick.fullname" .) .Values.serviceAccount.name -}}
 {{- end -}}
 
 {{- define "kick.roleName" -}}
 {{- include "kick.fullname" . }}-manager
+{{- end -}}
+
+{{- define "kick.gitOpsRoleName" -}}
+{{- include "kick.fullname" . }}-gitops
 {{- end -}}
 
 {{- define "kick.metricsServiceName" -}}
@@ -48,11 +56,75 @@ and short enough for the longest suffix below (13 characters).
 {{- end -}}
 
 {{- define "kick.webhookSecretName" -}}
-{{- include "kick.fullname" . }}-webhook-cert
+{{- default (printf "%s-webhook-cert" (include "kick.fullname" .)) .Values.webhook.existingSecret -}}
 {{- end -}}
 
-{{- define "kick.webhookIssuerName" -}}
+{{/*
+The release's own CA: an issuer that signs only itself, the CA it signs, and the issuer of that CA.
+*/}}
+{{- define "kick.selfSignedIssuerName" -}}
 {{- include "kick.fullname" . }}-selfsigned
+{{- end -}}
+
+{{- define "kick.caName" -}}
+{{- include "kick.fullname" . }}-ca
+{{- end -}}
+
+{{/*
+Not empty when cert-manager issues the webhook's certificate.
+*/}}
+{{- define "kick.usesCertManager" -}}
+{{- if and .Values.webhook.enabled (not .Values.webhook.existingSecret) -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{/*
+What makes the API server trust the webhook: cert-manager puts the CA of its certificate into the
+registration, the CA of an existing Secret stands there from the start.
+*/}}
+{{- define "kick.webhookCAAnnotation" -}}
+{{- if include "kick.usesCertManager" . -}}
+annotations:
+  cert-manager.io/inject-ca-from: {{ include "kick.namespace" . }}/{{ include "kick.webhookCertificateName" . }}
+{{- end -}}
+{{- end -}}
+
+{{- define "kick.webhookCABundle" -}}
+{{- with .Values.webhook.caBundle -}}
+{{- if contains "-----BEGIN" . -}}
+caBundle: {{ trim . | b64enc }}
+{{- else -}}
+caBundle: {{ regexReplaceAll "\\s" . "" }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+With watchNamespaces the API server calls the webhooks for nothing else. KICK's own namespace is
+among them for the sake of a policy that does not belong there.
+*/}}
+{{- define "kick.watchedOnly" -}}
+{{- if .Values.watchNamespaces -}}
+- key: kubernetes.io/metadata.name
+  operator: In
+  values:
+  {{- append .Values.watchNamespaces (include "kick.namespace" .) | toYaml | nindent 2 }}
+{{- end -}}
+{{- end -}}
+
+{{/*
+A list of the namespaces of Argo CD's control planes.
+*/}}
+{{- define "kick.argoCDNamespaces" -}}
+{{- default (ternary list (list "argocd") (gt (len .Values.watchNamespaces) 0)) .Values.gitOps.argoCDNamespaces | toYaml -}}
+{{- end -}}
+
+{{/*
+Who may read the metrics: Authorized, Anyone or None.
+*/}}
+{{- define "kick.metricsAccess" -}}
+{{- default (ternary "None" "Authorized" (gt (len .Values.watchNamespaces) 0)) .Values.metrics.access -}}
 {{- end -}}
 
 {{- define "kick.webhookCertDir" -}}
@@ -69,10 +141,16 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{- define "kick.labels" -}}
-helm.sh/chart: {{ include "kick.chart" . | quote }}
-{{ include "kick.selectorLabels" . }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
+{{- $own := dict
+  "helm.sh/chart" (include "kick.chart" .)
+  "app.kubernetes.io/version" .Chart.AppVersion
+  "app.kubernetes.io/managed-by" .Release.Service
+-}}
+{{- merge $own (include "kick.selectorLabels" . | fromYaml) .Values.commonLabels | toYaml -}}
+{{- end -}}
+
+{{- define "kick.podLabels" -}}
+{{- merge dict (include "kick.selectorLabels" . | fromYaml) .Values.podLabels .Values.commonLabels | toYaml -}}
 {{- end -}}
 
 {{- define "kick.image" -}}
@@ -106,7 +184,19 @@ What cannot work is refused here, before anything is installed.
 {{- if and (gt (int .Values.replicas) 1) (not .Values.leaderElection.enabled) -}}
 {{- fail (printf "replicas: %d needs leaderElection.enabled: true, because two managers without a leader would restart workloads twice." (int .Values.replicas)) -}}
 {{- end -}}
-{{- if not (.Capabilities.APIVersions.Has "cert-manager.io/v1") -}}
-{{- fail "KICK needs cert-manager, which issues the certificate of its webhook, but this cluster does not serve cert-manager.io/v1: install cert-manager first (or render offline with --api-versions cert-manager.io/v1)." -}}
+{{- if and (include "kick.usesCertManager" .) (not (.Capabilities.APIVersions.Has "cert-manager.io/v1")) -}}
+{{- fail "KICK needs cert-manager, which issues the certificate of its webhooks, but this cluster does not serve cert-manager.io/v1: install cert-manager first, bring a certificate of your own with webhook.existingSecret, or do without with webhook.enabled: false (rendering offline takes --api-versions cert-manager.io/v1)." -}}
+{{- end -}}
+{{- if and .Values.webhook.existingSecret (not .Values.webhook.caBundle) -}}
+{{- fail "webhook.existingSecret needs webhook.caBundle, the CA that issued its certificate, because otherwise the API server trusts no answer of the webhooks." -}}
+{{- end -}}
+{{- if and .Values.webhook.caBundle (not .Values.webhook.existingSecret) -}}
+{{- fail "webhook.caBundle is the CA of webhook.existingSecret, which is empty: cert-manager sees to the CA of the certificates that it issues." -}}
+{{- end -}}
+{{- if and .Values.watchNamespaces (eq (include "kick.metricsAccess" .) "Authorized") -}}
+{{- fail "metrics.access: Authorized asks the API server about each caller, which takes rights in the whole cluster that watchNamespaces does without: say Anyone (with networkPolicy.metricsFrom) or None." -}}
+{{- end -}}
+{{- if has (include "kick.namespace" .) .Values.watchNamespaces -}}
+{{- fail (printf "watchNamespaces names %q, which is KICK's own namespace: nothing in it is ever managed." (include "kick.namespace" .)) -}}
 {{- end -}}
 {{- end -}}
