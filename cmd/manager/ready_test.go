@@ -66,9 +66,11 @@ func serialOf(t *testing.T, p pair) string {
 	return parsed.SerialNumber.String()
 }
 
-// store writes a pair to a folder as the kubelet does: both files appear at once, behind a link.
+// store writes a pair to a folder as the kubelet does: both files appear at once, behind a link, and the old ones go.
 func store(t *testing.T, dir string, p pair) {
 	t.Helper()
+	data := filepath.Join(dir, "..data")
+	old, _ := os.Readlink(data)
 	version, err := os.MkdirTemp(dir, "..version-")
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +89,13 @@ func store(t *testing.T, dir string, p pair) {
 	if err := os.Symlink(filepath.Base(version), next); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Rename(next, filepath.Join(dir, "..data")); err != nil {
+	if err := os.Rename(next, data); err != nil {
+		t.Fatal(err)
+	}
+	if old == "" {
+		return
+	}
+	if err := os.RemoveAll(filepath.Join(dir, old)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -53,6 +54,26 @@ var _ = Describe("The API", func() {
 		good.Spec.TargetRef.Name = "other"
 		Expect(k8s.Update(ctx, good)).To(MatchError(ContainSubstring("targetRef is immutable")))
 	})
+
+	// One object that Go cannot decode would keep KICK from listing any of its kind, so the schema has to refuse it.
+	DescribeTable("refuses what KICK could not read",
+		func(ctx SpecContext, kind, name, spec, path string) {
+			output, err := bed.Kubectl(ctx, "apply", "--dry-run=server", "-f", rawManifest(fmt.Sprintf(
+				"apiVersion: kick.dev/v1alpha1\nkind: %s\nmetadata: {name: %s, namespace: default}\nspec: %s\n", kind, name, spec)))
+			Expect(err).To(HaveOccurred(), output)
+			Expect(err).To(MatchError(ContainSubstring(path)))
+			Expect(err).NotTo(MatchError(ContainSubstring("admission webhook")))
+		},
+		Entry("a quiet period beyond all times", "KickPolicy", "p", restraint("quietPeriod: 9999999999h"), "spec.restart.quietPeriod"),
+		Entry("a bound of it beyond all times", "KickPolicy", "p", restraint("maxQuiet: 9999999999h"), "spec.restart.maxQuiet"),
+		Entry("an interval beyond all times", "KickPolicy", "p", restraint("minInterval: 9999999999h"), "spec.restart.minInterval"),
+		Entry("a deadline beyond all times", "KickPolicy", "p", restraint("rolloutDeadline: 9999999999h"), "spec.restart.rolloutDeadline"),
+		Entry("a number beyond 32 bits", "KickPolicy", "p", restraint("maxConcurrent: 3000000000"), "spec.restart.maxConcurrent"),
+		Entry("an instant without a fraction", "KickRequest", "deployment-web", manually("2026-08-06T08:20:00Z"), "spec.manual.requestedAt"),
+		Entry("an instant with nanoseconds", "KickRequest", "deployment-web", manually("2026-08-06T08:20:00.123456789Z"), "spec.manual.requestedAt"),
+		Entry("an instant in no zone on earth", "KickRequest", "deployment-web", manually("2026-08-06T08:20:00.000000+99:99"), "spec.manual.requestedAt"),
+		Entry("an instant on no day", "KickRequest", "deployment-web", manually("2026-02-30T08:20:00.000000Z"), "spec.manual.requestedAt"),
+	)
 
 	It("warns of a policy that is legal and unwise", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
@@ -143,6 +164,16 @@ func expression(key, operator string, values ...string) metav1.LabelSelector {
 func columns(table string) string {
 	header, _, _ := strings.Cut(table, "\n")
 	return strings.Join(strings.Fields(header), " ")
+}
+
+// restraint is the spec of a policy, in YAML, with one setting of how restarts are made.
+func restraint(setting string) string {
+	return "{discovery: {workloadSelector: {}}, restart: {" + setting + "}}"
+}
+
+// manually is the spec of a request, in YAML, for a restart at an instant.
+func manually(at string) string {
+	return fmt.Sprintf("{targetRef: {apiVersion: apps/v1, kind: Deployment, name: web, uid: u}, manual: {requestedBy: admin, requestedAt: %q}}", at)
 }
 
 // withoutWebhooks does something while KICK's webhooks are not registered.

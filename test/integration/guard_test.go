@@ -3,8 +3,6 @@ package integration
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
@@ -346,25 +344,6 @@ func guardAnswers(ctx context.Context) int {
 		answers += total(scrape(ctx, pod), `kick_admission_total\{[^}]*webhook="guard.kick.dev"[^}]*\}`)
 	}
 	return answers
-}
-
-// scrape reads the metrics of a replica.
-func scrape(ctx context.Context, pod testbed.PodProcess) string {
-	GinkgoHelper()
-	config := bed.RESTConfig()
-	config.Host = fmt.Sprintf("https://127.0.0.1:%d", pod.Ports[8443])
-	config.TLSClientConfig = rest.TLSClientConfig{Insecure: true}
-	transport, err := rest.HTTPClientFor(config)
-	Expect(err).NotTo(HaveOccurred())
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+"/metrics", nil)
-	Expect(err).NotTo(HaveOccurred())
-	response, err := transport.Do(request)
-	Expect(err).NotTo(HaveOccurred())
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(response.StatusCode).To(Equal(http.StatusOK), string(text))
-	return string(text)
 }
 
 // total adds up the samples whose name and labels match.
