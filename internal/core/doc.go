@@ -10,6 +10,7 @@
 //	schedule     time windows                                       open(t)
 //	rollout      how far a workload's rollout is                    complete(w), bounds on σ(w)
 //	freshness    whether running Pods provably carry a change       Λ(w), σ(w), stale(w)
+//	gitops       what Argo CD and Flux say about a workload         own(w), synced
 //	gate         may a restart run now                              G(w, t)
 //	request      the state machine of a KickRequest                 Φ, δ, ensure, μ
 //

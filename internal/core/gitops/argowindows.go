@@ -96,7 +96,7 @@ func (p *Plane) inherited(project *Project) []Project {
 	var globals []Project
 	for _, global := range p.Globals {
 		source, known := p.Projects[global.Project]
-		if known && global.Project != project.Name && global.Selector.Matches(labels.Set(project.Labels)) {
+		if known && global.Selector.Matches(labels.Set(project.Labels)) {
 			globals = append(globals, source)
 		}
 	}

@@ -85,6 +85,8 @@ func TestSyncWindowsFollowArgoCD(t *testing.T) {
 		"an inactive allow, an inactive deny":   {[]syncWindow{syncAllow("0 9 * * *", "1h"), syncDeny("0 2 * * *", "1h")}, day("12:30:00"), false, v1alpha1.ReasonOutsideSchedule},
 		"one of two allows is active":           {[]syncWindow{syncAllow("0 12 * * *", "1h"), syncAllow("0 2 * * *", "1h")}, day("12:30:00"), false, ""},
 		"inactive allows that admit manual":     {[]syncWindow{syncAllow("0 9 * * *", "1h", manualSync)}, day("12:30:00"), true, ""},
+		"the other of two denies admits it":     {[]syncWindow{syncDeny("0 12 * * *", "2h"), syncDeny("0 12 * * *", "1h", manualSync)}, day("12:30:00"), true, v1alpha1.ReasonOutsideSchedule},
+		"the other of two allows admits it":     {[]syncWindow{syncAllow("0 2 * * *", "1h"), syncAllow("0 9 * * *", "1h", manualSync)}, day("12:30:00"), true, v1alpha1.ReasonOutsideSchedule},
 		"one of two inactive allows admits it":  {[]syncWindow{syncAllow("0 9 * * *", "1h", manualSync), syncAllow("0 2 * * *", "1h")}, day("12:30:00"), true, v1alpha1.ReasonOutsideSchedule},
 		"Sunday as 7":                           {[]syncWindow{syncAllow("* 10 * * 7", "1h")}, day("12:30:00"), false, v1alpha1.ReasonConfigurationError},
 		"a descriptor":                          {[]syncWindow{syncAllow("@daily", "1h")}, day("12:30:00"), false, v1alpha1.ReasonConfigurationError},
@@ -239,6 +241,10 @@ func TestClosedSyncWindowsSayWhenTheyOpen(t *testing.T) {
 		"in the zone of the window": {
 			[]syncWindow{syncAllow("0 18 * * *", "1h", zone("Europe/Berlin"))}, day("12:30:00"),
 			time.Date(2026, 8, 6, 18, 0, 0, 0, berlin), day("16:00:01"),
+		},
+		"on the clocks of the day, which go forward before": {
+			[]syncWindow{syncAllow("0 18 * * *", "1h", zone("Europe/Berlin"))}, time.Date(2026, 3, 28, 20, 0, 0, 0, time.UTC),
+			time.Date(2026, 3, 29, 18, 0, 0, 0, berlin), time.Date(2026, 3, 29, 16, 0, 1, 0, time.UTC),
 		},
 		"never, behind a deny that never ends": {
 			[]syncWindow{syncAllow("0 14 * * *", "1h"), syncDeny("0 0 30 2 *", "1h")}, day("12:30:00"), time.Time{}, time.Time{},
