@@ -31,6 +31,17 @@ func TestRolloutsThatDoNotComplete(t *testing.T) {
 		w.decide()
 		w.expect("Executing/Stamping", "Executing/RollingOut", "Failed/RolloutDeadlineExceeded")
 	})
+	t.Run("a slow one whose template carries a newer change fails the request for good", func(t *testing.T) {
+		w := newWorld(t)
+		w.kick()
+		w.decide()
+		w.facts.Changes = freshness.Changes{db: at(62)}
+		w.revision.CreatedAt = at(63)
+		w.pass(15 * 60)
+		w.decide()
+		w.decide()
+		w.expect("Executing/Stamping", "Executing/RollingOut", "Failed/RolloutDeadlineExceeded", "Failed/RolloutDeadlineExceeded")
+	})
 	t.Run("a newer change is stamped over a failed one", func(t *testing.T) {
 		w := newWorld(t)
 		w.kick()
