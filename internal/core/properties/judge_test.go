@@ -71,6 +71,8 @@ const (
 	datedLate  = "extra: dated later than it happened"
 	volumeLag  = "extra: a restarted container may have found old files"
 	overtaking = "extra: over a rollout that does not complete"
+	// What a Pod reads is told from the present template. Partitions and OnDelete keep Pods of older ones.
+	olderTemplate = "extra: a Pod of an older template, which reads less"
 	// A revision that is taken up again does not tell when.
 	intoRollback = "extra: into a rollback, whose revision is old"
 )
@@ -181,6 +183,9 @@ func (j *judge) scopeChanged() {
 // observed tells whether all sources of a workload that is being created are on record, delivered, and older than it.
 func (j *judge) observed(w *workload) bool {
 	sources := shapes[w.spec.id.shape].sources()
+	if len(j.c.managers) != 1 {
+		return false // Two leaders may deliver a change twice.
+	}
 	for _, name := range sources {
 		record, known := j.c.ledger.records[name]
 		if j.c.sources[name] == nil || !known || record.Pending || record.version != len(j.c.history[name])-1 ||

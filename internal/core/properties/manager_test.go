@@ -89,6 +89,9 @@ func (c *cluster) startManager(latency, skew time.Duration) *manager {
 	for _, w := range c.sortedWorkloads() {
 		m.workloads[w.key] = w.snapshot()
 	}
+	if len(c.managers) > 0 {
+		c.judge.scopeChanged()
+	}
 	c.managers = append(c.managers, m)
 	c.judge.tell("manager %d starts, latency %s, skew %s", m.number, latency, skew)
 	m.wakeEverything()

@@ -52,7 +52,7 @@ func (j *judge) decided(d decision) {
 // repeatable: a step that was stored decides the same again.
 func (j *judge) repeatable(d decision) {
 	again := request.Next(d.step.Status, d.facts, d.m.settings, d.now)
-	overtakes := d.step.Stamp != "" && !d.facts.Evidence.Rollout.Complete
+	overtakes := d.present.Status.Phase == v1alpha1.PhaseExecuting && !d.facts.Evidence.Rollout.Complete && !d.step.Status.Phase.Terminal()
 	if again.Need != request.NeedNothing || overtakes {
 		return // Over a rollout that is stuck the start of KICK's own counts first, and the age of the revision afterwards.
 	}

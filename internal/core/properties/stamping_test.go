@@ -1,6 +1,7 @@
 package properties_test
 
 import (
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -146,6 +147,9 @@ func (j *judge) needed(s stamping, v view) {
 		default:
 			cause = sameSecond
 		}
+	}
+	if cause == "" && slices.ContainsFunc(s.w.live(), func(p *pod) bool { return p.revision.id.shape != s.judged.id.shape }) {
+		cause = olderTemplate
 	}
 	if cause == "" && !s.w.completed {
 		cause = overtaking
