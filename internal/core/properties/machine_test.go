@@ -264,7 +264,8 @@ func (m *machine) open() string {
 func (m *machine) replaceByHand() {
 	for _, w := range m.c.sortedWorkloads() {
 		for _, p := range w.live() {
-			if w.spec.onDelete && p.revision.id != w.spec.id {
+			waits := m.c.requests[requestName(w.key)] != nil && !m.c.requests[requestName(w.key)].Status.Phase.Terminal()
+			if w.spec.onDelete && (p.revision.id != w.spec.id || waits) {
 				w.deletePod(p)
 			}
 		}

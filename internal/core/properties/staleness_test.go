@@ -10,8 +10,9 @@ import (
 // volumeLag is how long KICK takes files to trail their source.
 const filesTrail = 2 * time.Minute
 
-// view is what somebody knows: the policies, the labels of sources, and the versions of their content.
+// view is what somebody knows: the template, the policies, the labels of sources, and the versions of their content.
 type view struct {
+	shape    shape
 	rules    rules
 	labels   func(deps.Source) (map[string]string, bool)
 	versions func(deps.Source) (int, bool)
@@ -20,6 +21,7 @@ type view struct {
 // truth is the view of the API server.
 func (c *cluster) truth(w *workload) view {
 	return view{
+		shape: shapes[w.spec.id.shape],
 		rules: rulesFor(c.policies, w.labels),
 		labels: func(name deps.Source) (map[string]string, bool) {
 			if s := c.sources[name]; s != nil {
@@ -36,6 +38,7 @@ func (c *cluster) truth(w *workload) view {
 // view is that of a manager.
 func (m *manager) view(w *snapshot) view {
 	return view{
+		shape: shapes[w.id.shape],
 		rules: rulesFor(m.policies, w.labels),
 		labels: func(name deps.Source) (map[string]string, bool) {
 			if s := m.sources[name]; s != nil {
@@ -71,6 +74,9 @@ func (c *cluster) readings(w *workload, v view) []old {
 			for _, r := range k.reads {
 				labels, exists := v.labels(r.use.source)
 				version, known := v.versions(r.use.source)
+				if len(v.shape.usesOf(r.use.source)) == 0 {
+					continue // A Pod of an older template reads it, the workload no longer does.
+				}
 				if !exists || !known || !v.rules.admits(labels) {
 					continue
 				}
