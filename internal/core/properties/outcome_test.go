@@ -53,7 +53,8 @@ func (j *judge) decided(d decision) {
 func (j *judge) repeatable(d decision) {
 	again := request.Next(d.step.Status, d.facts, d.m.settings, d.now)
 	overtakes := d.present.Status.Phase == v1alpha1.PhaseExecuting && !d.facts.Evidence.Rollout.Complete && !d.step.Status.Phase.Terminal()
-	if again.Need != request.NeedNothing || overtakes {
+	sameInstant := d.step.Stamp != "" && d.facts.Denied.Stamp == d.step.Stamp
+	if again.Need != request.NeedNothing || overtakes || sameInstant {
 		return // Over a rollout that is stuck the start of KICK's own counts first, and the age of the revision afterwards.
 	}
 	if !equality.Semantic.DeepEqual(d.step.Status, again.Status) {
