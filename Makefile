@@ -126,6 +126,15 @@ BENCH ?= .
 BENCH_FLAGS ?=
 BENCH_JSON ?= bin/bench.json
 
+# How many random histories, of how many steps on average.
+SOAK_CHECKS ?= 3000
+SOAK_STEPS ?= 300
+
+.PHONY: soak
+soak: ## Run many more random histories of a model cluster than `go test` does (SOAK_CHECKS=…, SOAK_STEPS=…)
+	go test -count=1 -timeout 6h -v -run TestRandomHistories ./internal/core/properties \
+	  -rapid.checks=$(SOAK_CHECKS) -rapid.steps=$(SOAK_STEPS)
+
 .PHONY: bench
 bench: build bin/testbed ## Measure KICK on a big cluster and the core alone (SCALE=1, PHASES=…, BENCH_FLAGS=…)
 	$(if $(BENCH),go test -run '^$$' -bench '$(BENCH)' -benchmem $(BENCHED))

@@ -84,6 +84,9 @@ func (m *machine) watch() Step {
 	switch {
 	case rollout.Manual && rollout.Complete:
 		return m.watchManual()
+	case rollout.Manual:
+		// Pods are being replaced. How long that takes is up to whoever does it, so there is no deadline.
+		return m.wait(v1alpha1.PhaseExecuting, v1alpha1.ReasonRollingOut, rollout.Message)
 	case rollout.Complete:
 		return m.settle(v1alpha1.PhaseSucceeded)
 	case rollout.Failed:

@@ -31,6 +31,30 @@ func TestRolloutsThatDoNotComplete(t *testing.T) {
 		w.decide()
 		w.expect("Executing/Stamping", "Executing/RollingOut", "Failed/RolloutDeadlineExceeded")
 	})
+	t.Run("a slow one whose template carries a newer change fails the request for good", func(t *testing.T) {
+		w := newWorld(t)
+		w.kick()
+		w.decide()
+		w.facts.Changes = freshness.Changes{db: at(62)}
+		w.revision.CreatedAt = at(63)
+		w.pass(15 * 60)
+		w.decide()
+		w.decide()
+		w.expect("Executing/Stamping", "Executing/RollingOut", "Failed/RolloutDeadlineExceeded", "Failed/RolloutDeadlineExceeded")
+	})
+	t.Run("one whose Pods are replaced by hand takes as long as it takes", func(t *testing.T) {
+		w := newWorld(t)
+		w.kick()
+		w.facts.Evidence.Rollout = rollout.State{Complete: true, Manual: true}
+		w.decide()
+		w.pass(3600)
+		w.facts.Evidence.Rollout.Complete = false // somebody has deleted a Pod
+		w.decide()
+		w.complete()
+		w.facts.Evidence.Rollout.Manual = true
+		w.decide()
+		w.expect("Executing/Stamping", "Executing/AwaitingManualReplacement", "Executing/RollingOut", "Succeeded/Succeeded")
+	})
 	t.Run("a newer change is stamped over a failed one", func(t *testing.T) {
 		w := newWorld(t)
 		w.kick()

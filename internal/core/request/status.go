@@ -47,25 +47,25 @@ func (m *machine) end(phase v1alpha1.Phase, reason, message string) Step {
 	return Step{Status: m.status, RecheckAt: m.now.Add(m.settings.TTL)}
 }
 
-// finalRollout is the rollout that carries what was judged. After a failure that is what the failed restart covered.
+// finalRollout is the rollout that carries what was judged. After a failure it is the one that
+// failed: its template is no older than any of the changes, or there would be another restart instead.
 func (m *machine) finalRollout(phase v1alpha1.Phase, reason string) *v1alpha1.Rollout {
 	current := m.status.CurrentRollout
 	valid := current != nil && (current.Stamp == "" || current.Stamp == m.facts.Stamp)
 	switch {
-	case phase == v1alpha1.PhaseFailed:
-		return current
 	case reason == v1alpha1.ReasonNotManaged && valid:
 		return current
 	case reason == v1alpha1.ReasonNotManaged:
 		return nil // Nothing was judged, and a stamp that is not on the template covers nothing.
 	}
-	if !valid {
+	failed := phase == v1alpha1.PhaseFailed
+	if !valid && !failed {
 		current = &v1alpha1.Rollout{StartedAt: metav1.NewMicroTime(m.now)}
 	}
 	covers := coverageOf(current).Changes
 	maps.Copy(covers, m.facts.Changes)
 	cover(current, covers)
-	if revision := m.facts.Evidence.Revision; revision != nil {
+	if revision := m.facts.Evidence.Revision; revision != nil && !failed {
 		current.Revision = revision.Name
 	}
 	return current

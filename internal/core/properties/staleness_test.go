@@ -1,0 +1,146 @@
+package properties_test
+
+import (
+	"maps"
+	"time"
+
+	"github.com/kick-dev/kick/internal/core/deps"
+)
+
+// volumeLag is how long KICK takes files to trail their source.
+const filesTrail = 2 * time.Minute
+
+// view is what somebody knows: the template, the policies, the labels of sources, and the versions of their content.
+type view struct {
+	shape    shape
+	rules    rules
+	labels   func(deps.Source) (map[string]string, bool)
+	versions func(deps.Source) (int, bool)
+}
+
+// truth is the view of the API server.
+func (c *cluster) truth(w *workload) view {
+	return view{
+		shape: shapes[w.spec.id.shape],
+		rules: rulesFor(c.policies, w.labels),
+		labels: func(name deps.Source) (map[string]string, bool) {
+			if s := c.sources[name]; s != nil {
+				return s.labels, true
+			}
+			return nil, false
+		},
+		versions: func(name deps.Source) (int, bool) {
+			return len(c.history[name]) - 1, c.sources[name] != nil
+		},
+	}
+}
+
+// view is that of a manager.
+func (m *manager) view(w *snapshot) view {
+	return view{
+		shape: shapes[w.id.shape],
+		rules: rulesFor(m.policies, w.labels),
+		labels: func(name deps.Source) (map[string]string, bool) {
+			if s := m.sources[name]; s != nil {
+				return s.labels, true
+			}
+			return nil, false
+		},
+		versions: func(name deps.Source) (int, bool) {
+			record, known := m.ledger.records[name]
+			return record.version, known
+		},
+	}
+}
+
+// old is something that a running container has read and that has changed since.
+type old struct {
+	p *pod
+	k *container
+	r reading
+	// change is the last change of what counts.
+	change int
+	keys   []string
+}
+
+// readings are all that running containers have read in the scope of a view, of sources that exist.
+func (c *cluster) readings(w *workload, v view) []old {
+	var all []old
+	for _, p := range w.live() {
+		for _, k := range p.containers {
+			if !k.running && !k.ended {
+				continue
+			}
+			for _, r := range k.reads {
+				labels, exists := v.labels(r.use.source)
+				version, known := v.versions(r.use.source)
+				if len(v.shape.usesOf(r.use.source)) == 0 {
+					continue // A Pod of an older template reads it, the workload no longer does.
+				}
+				if !exists || !known || !v.rules.admits(labels) {
+					continue
+				}
+				o := old{p: p, k: k, r: r}
+				if v.rules.byKey(labels) {
+					o.keys = p.shape().mergedKeys(r.use.source)
+				}
+				o.change = c.relevant(r.use.source, o.keys, version)
+				all = append(all, o)
+			}
+		}
+	}
+	return all
+}
+
+// behind tells whether the source has changed since the container read it.
+func (o old) behind() bool { return o.r.version < o.change }
+
+// lacking tells whether what the container carries differs from what it should carry.
+func (c *cluster) lacking(o old) bool {
+	keys := o.keys
+	if keys != nil {
+		keys = o.r.use.keys()
+	}
+	return o.behind() && !maps.Equal(part(o.r.data, keys), part(c.history[o.r.use.source][o.change].data, keys))
+}
+
+// bound is the latest time as of which the core may take the container to have read its source.
+func (o old) bound() time.Time {
+	started := o.k.started.Truncate(time.Second)
+	if o.r.use.environment() || o.k.restarts == 0 {
+		return started
+	}
+	bound := started.Add(-filesTrail)
+	if taken := o.p.startedAt.Truncate(time.Second); taken.After(bound) {
+		return taken
+	}
+	return bound
+}
+
+// excuse names the documented limit by which the core may take a container to carry what it does not, empty for none.
+func (c *cluster) excuse(o old, record remembered) string {
+	change := c.history[o.r.use.source][o.change]
+	date := record.ChangedAt
+	if o.keys != nil {
+		reference, _ := referenceOf(o.p.revision.id, o.r.use.source)
+		date, _ = record.Consumed(reference)
+	}
+	w := o.p.w
+	stamp, err := time.Parse(time.RFC3339Nano, w.spec.id.stamp)
+	switch {
+	case w.spec.partition > int32(o.p.ordinal):
+		return partitioned
+	case o.r.version < 0 && !change.at.After(o.r.at):
+		return cameBack
+	case record.doubt != "" && date.Before(change.at):
+		return record.doubt
+	case record.backFrom < o.r.version && o.r.version < record.backTo:
+		return changedBack
+	case !o.r.use.environment() && !change.at.After(o.k.started) && o.k.restarts == 0:
+		return firstRun
+	case err == nil && o.p.revision.id == w.spec.id && stamp.After(o.p.revision.createdAt) && !date.After(stamp):
+		return stampAhead
+	default:
+		return ""
+	}
+}
