@@ -46,10 +46,10 @@ func parseOptions(arguments []string) (options, error) {
 		"How many sources, and how many workloads, are worked on at the same time.")
 	flags.IntVar(&o.maxConcurrentRestarts, "max-concurrent-restarts", 50,
 		"How many workloads of the cluster may be restarting at the same time; 0 sets no limit.")
-	flags.Float64Var(&o.kubeAPIQPS, "kube-api-qps", 50,
-		"Requests per second to the API server, on average.")
-	flags.IntVar(&o.kubeAPIBurst, "kube-api-burst", 100,
-		"Requests to the API server at once, after a pause.")
+	flags.Float64Var(&o.kubeAPIQPS, "kube-api-qps", 500,
+		"Requests per second to the API server for each kind of object, on average.")
+	flags.IntVar(&o.kubeAPIBurst, "kube-api-burst", 1000,
+		"Requests to the API server for each kind of object at once, after a pause.")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", ":8443",
 		"Address of the metrics endpoint, served over TLS to those who may get /metrics; 0 turns it off.")
 	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081",
