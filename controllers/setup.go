@@ -22,6 +22,7 @@ import (
 	"github.com/kick-dev/kick/internal/cluster/servertime"
 	"github.com/kick-dev/kick/internal/cluster/source"
 	"github.com/kick-dev/kick/internal/cluster/workload"
+	"github.com/kick-dev/kick/internal/core/deps"
 	"github.com/kick-dev/kick/internal/core/request"
 	"github.com/kick-dev/kick/internal/core/rollout"
 	"github.com/kick-dev/kick/internal/report"
@@ -193,6 +194,9 @@ func (s *shell) addSourceController(mgr ctrl.Manager) error {
 		flusher:   s.flusher,
 		metrics:   s.metrics,
 		sweep:     s.wakeSource,
+		fingerprintKey: source.Key{
+			Namespace: s.options.Namespace, Source: deps.Source{Kind: v1alpha1.Secret, Name: ledger.KeySecret},
+		},
 	})
 }
 

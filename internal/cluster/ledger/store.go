@@ -29,6 +29,10 @@ type Store struct {
 	// Written counts the writes of ledger objects; it may be nil.
 	Written func()
 
+	// keyLock keeps two looks at the Secret of the key apart. keyVersion is the resourceVersion at which it was last seen.
+	keyLock    sync.Mutex
+	keyVersion string
+
 	mu     sync.Mutex
 	loaded bool
 	key    fingerprint.Key
