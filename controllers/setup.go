@@ -140,7 +140,7 @@ func newShell(mgr ctrl.Manager, options Options) (*shell, error) {
 		return nil, fmt.Errorf("register the census: %w", err)
 	}
 	s.attempts = newAttempts()
-	s.ledger.Written = registered.LedgerWritten
+	s.ledger.Written, s.ledger.Undelivered = registered.LedgerWritten, s.wakeSource.wake
 	s.flusher = newFlusher(s.ledger, clock.RealClock{})
 	s.scopes = &scopes{
 		cache: mgr.GetCache(), workloads: s.workloads, sources: s.sources, ledger: s.ledger, reserved: options.Namespace,

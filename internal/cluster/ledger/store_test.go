@@ -195,6 +195,36 @@ func TestAReplicaThatLostTheLeadCannotOverwriteItsSuccessor(t *testing.T) {
 	}
 }
 
+// Found by the crash matrix: the conflict undid that the change was delivered, and nobody looked at it again.
+func TestAPendingChangeFoundAfterAConflictIsDeliveredAgain(t *testing.T) {
+	conflicts := false
+	c := newClient(t, interceptor.Funcs{
+		Update: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.UpdateOption) error {
+			if conflicts {
+				conflicts = false
+				return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("kickledgers").GroupResource(), object.GetName(), nil)
+			}
+			return c.Update(ctx, object, options...)
+		},
+	})
+	store := loaded(t, c)
+	var undelivered []source.Key
+	store.Undelivered = func(keys ...source.Key) { undelivered = append(undelivered, keys...) }
+	for name, pending := range map[string]bool{"a": true, "b": false} {
+		if err := store.Put(t.Context(), key(name), record("1", pending)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store.Note(key("a"), record("1", false))
+	conflicts = true
+	if err := store.Flush(t.Context()); err == nil {
+		t.Fatal("the conflict was lost")
+	}
+	if diff := cmp.Diff([]source.Key{key("a")}, undelivered); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestADeletedLedgerIsWrittenAnewFromMemory(t *testing.T) {
 	c := newClient(t, interceptor.Funcs{})
 	store := loaded(t, c)
