@@ -89,7 +89,7 @@ TEST_MODULES := $(patsubst %/go.mod,%,$(wildcard test/*/go.mod))
 RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
 .PHONY: test
-test: test-unit test-chart test-testbed test-integration ## Run all tests
+test: test-unit test-chart test-testbed test-integration faults ## Run all tests
 
 .PHONY: test-unit
 test-unit: ## Run the tests of the main module, with the race detector where there is a C compiler
@@ -108,6 +108,13 @@ test-testbed: ## Test the testbed itself
 test-integration: build bin/testbed ## Test the manager on a real control plane (KICK_TEST_FULL=1: long stories at full length)
 	bin/testbed build
 	cd test/integration && go test -count=1 -timeout 40m ./...
+
+# The tag gives the manager a clock that the tests can set wrong.
+.PHONY: faults
+faults: bin/testbed ## Break things around the manager and count the restarts (KICK_TEST_FULL=1: every call with every fault)
+	bin/testbed build
+	CGO_ENABLED=0 go build -tags wrongclock -trimpath -o bin/manager-faults ./cmd/manager
+	cd test/faults && go test -count=1 -timeout $(if $(KICK_TEST_FULL),3h,60m) -v ./...
 
 .PHONY: bench
 bench: ## Run the Go benchmarks of the core packages
