@@ -1,34 +1,71 @@
 package faults
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// quorum is a number of replicas of which one leads.
+// quorum is a number of replicas of which one leads. One that ends by itself is started again, as a kubelet does: on a
+// slow machine a leader may lose its lease at any time.
 type quorum struct {
 	replicas []*Manager
+
+	mu sync.Mutex
 	// since is the length of each log when its process was started.
 	since map[*Manager]int64
+	// failing are the replicas that are not to be started again for now.
+	failing map[*Manager]bool
 }
 
 func newQuorum(t *testing.T, size int) *quorum {
 	t.Helper()
-	q := &quorum{since: map[*Manager]int64{}}
+	q := &quorum{since: map[*Manager]int64{}, failing: map[*Manager]bool{}}
 	for i := range size {
 		q.replicas = append(q.replicas, newReplica(t, fmt.Sprint("replica-", i)))
 	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var kept sync.WaitGroup
+	kept.Go(func() {
+		for ctx.Err() == nil {
+			q.revive()
+			time.Sleep(time.Second)
+		}
+	})
+	t.Cleanup(func() { cancel(); kept.Wait() })
 	return q
+}
+
+// revive starts what has ended and is not to fail now.
+func (q *quorum) revive() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, m := range q.replicas {
+		if !m.Running() && !q.failing[m] {
+			q.since[m] = m.LogSize()
+			_ = m.Start() // The next round tries again.
+		}
+	}
+}
+
+// fail says whether a replica is to stay down once it has ended.
+func (q *quorum) fail(m *Manager, fails bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.failing[m] = fails
 }
 
 // leads tells whether a replica has taken the lead in its present life.
 func (q *quorum) leads(m *Manager) bool {
-	return m.Running() && strings.Contains(m.Logged(q.since[m]), "successfully acquired lease")
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return m.Running() && strings.Contains(m.Logged(q.since[m]), "Successfully acquired lease")
 }
 
 // leader waits for a replica to lead, other than one.
@@ -47,8 +84,8 @@ func (q *quorum) leader(t *testing.T, except *Manager) *Manager {
 	return leader
 }
 
-// restart runs a replica again whose process has ended, as a kubelet does.
-func (q *quorum) restart(t *testing.T, m *Manager) {
+// gone waits until the process of a replica that was made to fail has ended.
+func gone(t *testing.T, m *Manager) {
 	t.Helper()
 	eventually(t, func() error {
 		if m.Running() {
@@ -56,8 +93,6 @@ func (q *quorum) restart(t *testing.T, m *Manager) {
 		}
 		return nil
 	})
-	q.since[m] = m.LogSize()
-	must(t, m.Start())
 }
 
 // wrote lists the writes that the API server has accepted from a manager, but for its leases and events.
@@ -99,6 +134,7 @@ func TestALeaderThatFails(t *testing.T) {
 				t.Run(name, func(t *testing.T) {
 					old := q.leader(t, nil)
 					began := time.Now()
+					q.fail(old, true)
 					fail.begin(old)
 					f.change(t, f.names...)
 					q.leader(t, old)
@@ -111,10 +147,11 @@ func TestALeaderThatFails(t *testing.T) {
 					})
 					old.Proxy.Record()
 					fail.end(old)
-					q.restart(t, old)
+					gone(t, old)
 					if writes := wrote(old.Proxy.Recorded()); len(writes) > 0 {
 						t.Errorf("the former leader wrote %v", writes)
 					}
+					q.fail(old, false)
 					f.change(t, f.names[0])
 					f.check(t)
 				})
@@ -145,6 +182,7 @@ func TestAWriteOfAFormerLeaderArrivesLate(t *testing.T) {
 				}
 				return nil
 			})
+			q.fail(old, true)
 			must(t, old.Signal(syscall.SIGSTOP))
 			q.leader(t, old)
 			f.check(t)
@@ -159,7 +197,8 @@ func TestAWriteOfAFormerLeaderArrivesLate(t *testing.T) {
 			})
 			old.Proxy.Disarm(plan)
 			must(t, old.Signal(syscall.SIGCONT))
-			q.restart(t, old)
+			gone(t, old)
+			q.fail(old, false)
 			f.check(t)
 			f.change(t, f.names...)
 			f.check(t)

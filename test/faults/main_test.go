@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -130,7 +131,7 @@ func newReplica(t *testing.T, name string, arguments ...string) *Manager {
 		t.Fatal("run `make faults`, which builds bin/manager-faults:", err)
 	}
 	m, err := NewManager(ManagerOptions{
-		Name: t.Name() + "-" + name, Path: path, Dir: logs, Server: bed.RESTConfig(), Token: token, Arguments: arguments,
+		Name: strings.ReplaceAll(t.Name(), "/", "-") + "-" + name, Path: path, Dir: logs, Server: bed.RESTConfig(), Token: token, Arguments: arguments,
 	})
 	must(t, err)
 	t.Cleanup(func() {
