@@ -89,7 +89,7 @@ TEST_MODULES := $(patsubst %/go.mod,%,$(wildcard test/*/go.mod))
 RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
 .PHONY: test
-test: test-unit test-chart test-testbed test-bench test-integration ## Run all tests
+test: test-unit test-chart test-testbed test-bench test-integration faults ## Run all tests
 
 .PHONY: test-unit
 test-unit: ## Run the tests of the main module, with the race detector where there is a C compiler
@@ -134,6 +134,13 @@ SOAK_STEPS ?= 300
 soak: ## Run many more random histories of a model cluster than `go test` does (SOAK_CHECKS=…, SOAK_STEPS=…)
 	go test -count=1 -timeout 6h -v -run TestRandomHistories ./internal/core/properties \
 	  -rapid.checks=$(SOAK_CHECKS) -rapid.steps=$(SOAK_STEPS)
+
+# The tag gives the manager a clock that the tests can set wrong.
+.PHONY: faults
+faults: bin/testbed ## Break things around the manager and count the restarts (KICK_TEST_FULL=1: every call with every fault)
+	bin/testbed build
+	CGO_ENABLED=0 go build -tags wrongclock -trimpath -o bin/manager-faults ./cmd/manager
+	cd test/faults && go test -count=1 -timeout $(if $(KICK_TEST_FULL),3h,60m) -v ./...
 
 .PHONY: bench
 bench: build bin/testbed ## Measure KICK on a big cluster and the core alone (SCALE=1, PHASES=…, BENCH_FLAGS=…)

@@ -22,6 +22,7 @@ import (
 	"github.com/kick-dev/kick/internal/cluster/servertime"
 	"github.com/kick-dev/kick/internal/cluster/source"
 	"github.com/kick-dev/kick/internal/cluster/workload"
+	"github.com/kick-dev/kick/internal/core/deps"
 	"github.com/kick-dev/kick/internal/core/request"
 	"github.com/kick-dev/kick/internal/core/rollout"
 	"github.com/kick-dev/kick/internal/report"
@@ -141,7 +142,7 @@ func newShell(mgr ctrl.Manager, options Options) (*shell, error) {
 		return nil, fmt.Errorf("register the census: %w", err)
 	}
 	s.attempts = newAttempts()
-	s.ledger.Written = registered.LedgerWritten
+	s.ledger.Written, s.ledger.Undelivered = registered.LedgerWritten, s.wakeSource.wake
 	s.flusher = newFlusher(s.ledger, clock.RealClock{})
 	s.scopes = &scopes{
 		cache: mgr.GetCache(), workloads: s.workloads, sources: s.sources, ledger: s.ledger, reserved: options.Namespace,
@@ -197,6 +198,9 @@ func (s *shell) addSourceController(mgr ctrl.Manager) error {
 		metrics:   s.metrics,
 		baselines: newBaselines(s),
 		sweep:     s.wakeSource,
+		fingerprintKey: source.Key{
+			Namespace: s.options.Namespace, Source: deps.Source{Kind: v1alpha1.Secret, Name: ledger.KeySecret},
+		},
 	})
 }
 

@@ -38,6 +38,9 @@ type sourceReconciler struct {
 	// sweep queues every source on record once, so that records of sources that went while no replica led are found.
 	sweep *waker[source.Key]
 	swept sync.Once
+
+	// fingerprintKey is the Secret that holds the key of the fingerprints.
+	fingerprintKey source.Key
 }
 
 // Reconcile implements reconcile.TypedReconciler.
@@ -46,11 +49,14 @@ func (r *sourceReconciler) Reconcile(ctx context.Context, key source.Key) (ctrl.
 		return ctrl.Result{}, err
 	}
 	r.swept.Do(func() { r.sweep.wake(r.scopes.inside(r.ledger.Keys())...) })
-	consumers, err := r.scopes.consumers(ctx, key)
+	metadata, err := r.sources.Metadata(ctx, key)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	metadata, err := r.sources.Metadata(ctx, key)
+	if key == r.fingerprintKey {
+		return ctrl.Result{}, r.keepKey(ctx, metadata)
+	}
+	consumers, err := r.scopes.consumers(ctx, key)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -70,6 +76,28 @@ func (r *sourceReconciler) Reconcile(ctx context.Context, key source.Key) (ctrl.
 		return ctrl.Result{}, err
 	}
 	return r.deliver(ctx, key, *record, r.concerned(key, metadata, record, consumers))
+}
+
+// keepKey sees to the key of the fingerprints when its Secret changes. Under another key every source on record is
+// observed again at once: a change that came unseen in between could not be told from the new key later.
+func (r *sourceReconciler) keepKey(ctx context.Context, metadata *metav1.PartialObjectMetadata) error {
+	version := ""
+	if metadata != nil {
+		version = metadata.ResourceVersion
+	}
+	fate, err := r.ledger.KeepKey(ctx, version)
+	if err != nil {
+		return err
+	}
+	switch fate {
+	case ledger.KeyRestored:
+		ctrl.LoggerFrom(ctx).Info("the Secret of the fingerprint key was deleted and is restored")
+	case ledger.KeyReplaced:
+		ctrl.LoggerFrom(ctx).Info("the fingerprint key was replaced; every source is taken anew, without restarts")
+		r.sweep.wake(r.scopes.inside(r.ledger.Keys())...)
+	case ledger.KeyKept:
+	}
+	return nil
 }
 
 // concerned leaves out the consumers of other keys than those that changed last. They are decided about all the same, in

@@ -28,6 +28,7 @@ import (
 	"github.com/kick-dev/kick/controllers"
 	"github.com/kick-dev/kick/internal/cluster/servertime"
 	"github.com/kick-dev/kick/internal/cluster/source"
+	"github.com/kick-dev/kick/internal/cluster/watching"
 	"github.com/kick-dev/kick/internal/cluster/workload"
 	"github.com/kick-dev/kick/webhooks"
 )
@@ -59,16 +60,21 @@ func run(o options) error {
 	if err != nil {
 		return fmt.Errorf("find the API server: %w", err)
 	}
-	serverClock := servertime.New(clock.RealClock{})
+	serverClock := servertime.New(localClock())
 	config.QPS, config.Burst = float32(o.kubeAPIQPS), o.kubeAPIBurst
 	config.UserAgent = "kick/" + version
 	config.Wrap(serverClock.Wrap)
+	watches := watching.New(clock.RealClock{})
+	config.Wrap(watches.Wrap)
 	mgr, err := ctrl.NewManager(config, managerOptions(o))
 	if err != nil {
 		return fmt.Errorf("set up the manager: %w", err)
 	}
 	if err := addParts(mgr, o, serverClock); err != nil {
 		return err
+	}
+	if err := mgr.AddReadyzCheck("watches", watches.Check); err != nil {
+		return fmt.Errorf("add the watches' readiness check: %w", err)
 	}
 	ctrl.Log.Info("starting", "version", version, "namespace", o.namespace, "watches", watched(o),
 		"leaderElection", o.leaderElect, "webhook", o.webhook, "metrics", o.metricsAddress)

@@ -231,7 +231,7 @@ func (b *book) roomy(planned map[*shard]*content) *shard {
 }
 
 // reload takes a shard anew after somebody else wrote it: another replica that leads, or a person. What was to be
-// written is void and is decided again.
+// written is void and is decided again, and so is what is pending in there: whoever wrote it may not come to deliver it.
 func (b *book) reload(ctx context.Context, shard *shard) {
 	object := &v1alpha1.KickLedger{}
 	err := b.store.reader.Get(ctx, types.NamespacedName{Namespace: b.store.namespace, Name: shard.name}, object)
@@ -239,6 +239,15 @@ func (b *book) reload(ctx context.Context, shard *shard) {
 		return // The next write finds out.
 	}
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	shard.adopt(object)
+	var pending []source.Key
+	for name, record := range shard.records {
+		if record.Pending {
+			pending = append(pending, source.Key{Namespace: b.namespace, Source: name})
+		}
+	}
+	b.mu.Unlock()
+	if b.store.Undelivered != nil {
+		b.store.Undelivered(pending...)
+	}
 }

@@ -29,6 +29,12 @@ type Store struct {
 
 	// Written counts the writes of ledger objects; it may be nil.
 	Written func()
+	// Undelivered is told of pending changes that came to the ledger without this store; it may be nil.
+	Undelivered func(...source.Key)
+
+	// keyLock keeps two looks at the Secret of the key apart. keyVersion is the resourceVersion at which it was last seen.
+	keyLock    sync.Mutex
+	keyVersion string
 
 	mu     sync.Mutex
 	loaded bool

@@ -199,6 +199,36 @@ func TestAReplicaThatLostTheLeadCannotOverwriteItsSuccessor(t *testing.T) {
 	}
 }
 
+// Found by the crash matrix: the conflict undid that the change was delivered, and nobody looked at it again.
+func TestAPendingChangeFoundAfterAConflictIsDeliveredAgain(t *testing.T) {
+	conflicts := false
+	c := newClient(t, interceptor.Funcs{
+		Update: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.UpdateOption) error {
+			if conflicts {
+				conflicts = false
+				return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("kickledgers").GroupResource(), object.GetName(), nil)
+			}
+			return c.Update(ctx, object, options...)
+		},
+	})
+	store := loaded(t, c)
+	var undelivered []source.Key
+	store.Undelivered = func(keys ...source.Key) { undelivered = append(undelivered, keys...) }
+	for name, pending := range map[string]bool{"a": true, "b": false} {
+		if err := store.Put(t.Context(), key(name), record("1", pending)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store.Note(key("a"), record("1", false))
+	conflicts = true
+	if err := store.Flush(t.Context()); err == nil {
+		t.Fatal("the conflict was lost")
+	}
+	if diff := cmp.Diff([]source.Key{key("a")}, undelivered); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestADeletedLedgerIsWrittenAnewFromMemory(t *testing.T) {
 	c := newClient(t, interceptor.Funcs{})
 	store := loaded(t, c)
@@ -301,12 +331,15 @@ func TestALedgerIsShardedAndGoesWithItsLastRecord(t *testing.T) {
 	}
 }
 
+func keySecret(value string) *corev1.Secret {
+	secret := &corev1.Secret{Data: map[string][]byte{"key": []byte(value)}}
+	secret.Namespace, secret.Name = "kick-system", ledger.KeySecret
+	return secret
+}
+
 func TestAKeyThatIsNoKeyIsRefused(t *testing.T) {
 	c := newClient(t, interceptor.Funcs{})
-	secret := &corev1.Secret{}
-	secret.Namespace, secret.Name = "kick-system", ledger.KeySecret
-	secret.Data = map[string][]byte{"id": []byte("k"), "key": []byte("short")}
-	if err := c.Create(t.Context(), secret); err != nil {
+	if err := c.Create(t.Context(), keySecret("short")); err != nil {
 		t.Fatal(err)
 	}
 	if err := ledger.NewStore(c, c, "kick-system").Load(t.Context()); err == nil {
@@ -327,5 +360,63 @@ func TestRecordsThatComeTogetherAreWrittenTogether(t *testing.T) {
 	}
 	if got := len(loaded(t, c).Keys()); got != 20 || writes != 1 {
 		t.Errorf("%d records after %d writes, want 20 after one", got, writes)
+	}
+}
+
+func TestTheKeyIsKeptWhateverBecomesOfItsSecret(t *testing.T) {
+	const other = "0123456789abcdef0123456789abcdef"
+	for name, tc := range map[string]struct {
+		edit     func(context.Context, client.Client, *corev1.Secret) error
+		want     ledger.KeyFate
+		replaced bool // the key in use
+		fails    bool
+	}{
+		"nothing happened": {
+			func(context.Context, client.Client, *corev1.Secret) error { return nil }, ledger.KeyKept, false, false,
+		},
+		"a label was added": {func(ctx context.Context, c client.Client, s *corev1.Secret) error {
+			s.Labels = map[string]string{"a": "b"}
+			return c.Update(ctx, s)
+		}, ledger.KeyKept, false, false},
+		"it was deleted": {func(ctx context.Context, c client.Client, s *corev1.Secret) error {
+			return c.Delete(ctx, s)
+		}, ledger.KeyRestored, false, false},
+		"another key was stored": {func(ctx context.Context, c client.Client, s *corev1.Secret) error {
+			s.Data["key"] = []byte(other)
+			return c.Update(ctx, s)
+		}, ledger.KeyReplaced, true, false},
+		"the key was spoilt": {func(ctx context.Context, c client.Client, s *corev1.Secret) error {
+			s.Data["key"] = []byte("short")
+			return c.Update(ctx, s)
+		}, ledger.KeyKept, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClient(t, interceptor.Funcs{})
+			store := loaded(t, c)
+			before := store.Key()
+			stored := keySecret("")
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil {
+				t.Fatal(err)
+			}
+			if err := tc.edit(t.Context(), c, stored); err != nil {
+				t.Fatal(err)
+			}
+			version := ""
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err == nil {
+				version = stored.ResourceVersion
+			}
+			fate, err := store.KeepKey(t.Context(), version)
+			if fate != tc.want || (err != nil) != tc.fails {
+				t.Errorf("the key was %s, error %v, want %s", fate, err, tc.want)
+			}
+			if replaced := store.Key().ID != before.ID; replaced != tc.replaced {
+				t.Errorf("another key is in use: %t, want %t", replaced, tc.replaced)
+			}
+			if successor := ledger.NewStore(c, c, "kick-system"); !tc.fails {
+				if err := successor.Load(t.Context()); err != nil || successor.Key().ID != store.Key().ID {
+					t.Errorf("a successor uses key %q, want %q, error %v", successor.Key().ID, store.Key().ID, err)
+				}
+			}
+		})
 	}
 }

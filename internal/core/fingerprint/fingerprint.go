@@ -6,6 +6,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"hash"
 	"maps"
 	"slices"
@@ -24,6 +25,17 @@ const KeySize = 32
 type Key struct {
 	ID     string
 	Secret []byte
+}
+
+// keyIDSize is the length of a key's name in bytes.
+const keyIDSize = 8
+
+// NewKey names a secret of KeySize bytes. The name is drawn from the secret, so that two keys never share one, however
+// they came to be.
+func NewKey(secret []byte) Key {
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte("key id"))
+	return Key{ID: hex.EncodeToString(mac.Sum(nil)[:keyIDSize]), Secret: secret}
 }
 
 // Content is what counts of a source. Labels, annotations and other metadata are not content.
