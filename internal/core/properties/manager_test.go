@@ -295,7 +295,7 @@ func (m *manager) work() {
 }
 
 // raceDelay is the pause after a lost race. Before its watches have caught up the manager would only lose it again.
-func (m *manager) raceDelay() time.Duration { return max(raceDelay, m.latency/4) }
+func (m *manager) raceDelay() time.Duration { return max(raceDelay, m.latency) }
 
 // again lets the manager look at a workload after a time.
 func (m *manager) again(key workloadKey, d time.Duration) {

@@ -172,8 +172,7 @@ func (m *machine) advance() Step {
 	rollout := m.facts.Evidence.Rollout
 	switch {
 	case rollout.Paused:
-		return m.waitWith(v1alpha1.PhaseWaitingForRollout, v1alpha1.ReasonPaused,
-			"the Deployment is paused; the restart is decided when it is resumed")
+		return m.waitForResume()
 	case rollout.Complete:
 		return m.settle(v1alpha1.PhaseNoLongerRequired)
 	default:
@@ -299,6 +298,12 @@ func (m *machine) overtakeOther() Step {
 	default:
 		return m.waitForOther(time.Time{})
 	}
+}
+
+// waitForResume waits for somebody to resume a paused Deployment, which is never stamped.
+func (m *machine) waitForResume() Step {
+	return m.waitWith(v1alpha1.PhaseWaitingForRollout, v1alpha1.ReasonPaused,
+		"the Deployment is paused; the restart is decided when it is resumed")
 }
 
 // waitForOther waits for a rollout of somebody else, until the deadline if it has one.

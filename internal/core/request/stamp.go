@@ -29,6 +29,8 @@ func (m *machine) restart(stale freshness.Changes) Step {
 		}
 	}
 	switch {
+	case m.facts.Evidence.Rollout.Paused:
+		return m.waitForResume()
 	case len(m.facts.Unread) > 0:
 		return m.waitForReads()
 	case !m.facts.Live:

@@ -321,6 +321,23 @@ func TestAChangeDuringTheRolloutWaitsForTheGate(t *testing.T) {
 	w.expect("Executing/Stamping", "WaitingForGate/PolicySuspended", "Executing/Stamping")
 }
 
+// I5: a Deployment that is paused when KICK's own restart is complete is not stamped for the change that came meanwhile.
+func TestAChangeDuringTheRolloutWaitsForTheResume(t *testing.T) {
+	w := newWorld(t)
+	w.kick()
+	w.pass(1)
+	w.facts.Changes = freshness.Changes{db: w.now}
+	w.complete()
+	w.startPods(61)
+	w.facts.Evidence.Rollout.Paused = true
+	if step := w.decide(); step.Stamp != "" {
+		t.Errorf("stamped %s while it is paused", step.Stamp)
+	}
+	w.facts.Evidence.Rollout.Paused = false
+	w.kick()
+	w.expect("Executing/Stamping", "WaitingForRollout/Paused", "Executing/Stamping")
+}
+
 // The gate comes first: what it holds back costs no reads.
 func TestAClosedGateIsAskedBeforeThePods(t *testing.T) {
 	w := newWorld(t)
