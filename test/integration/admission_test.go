@@ -144,7 +144,7 @@ var _ = Describe("The API", func() {
 		Expect(narrow).To(MatchRegexp(namespace + ` +deployment-web +Deployment +web +Succeeded +Succeeded +\d+s`))
 		wide, err := bed.Kubectl(ctx, "get", "kr", "-n", namespace, "-o", "wide")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(columns(wide)).To(Equal("NAME TARGET KIND TARGET PHASE REASON CHANGED OPENS CAUSE KIND CAUSE REVISION AGE"))
+		Expect(columns(wide)).To(Equal("NAME TARGET KIND TARGET PHASE REASON CHANGED OPENS PROVIDER OWNER CAUSE KIND CAUSE REVISION AGE"))
 		Expect(wide).To(MatchRegexp(`deployment-web .* Secret +db +web-[0-9a-z]+ `))
 
 		policies, err := bed.Kubectl(ctx, "get", "kp", "-n", namespace)

@@ -5,9 +5,12 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -120,6 +123,8 @@ var _ = Describe("A rollout that is slow or stuck", func() {
 		source := secret(namespace, "db", "1")
 		w := daemonSet(namespace, "log", envFromSecret("db"))
 		w.Spec.Template.Spec.NodeSelector = map[string]string{nodeLabel: namespace}
+		// With one, the DaemonSet controller would wait for the dead Node before it goes on to the others.
+		w.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateDaemonSet{MaxUnavailable: ptr.To(intstr.FromInt32(2))}
 		nowhere := daemonSet(namespace, "nowhere", envFromSecret("db"))
 		nowhere.Spec.Template.Spec.NodeSelector = map[string]string{nodeLabel: "none"}
 		create(ctx, source, w, nowhere)
@@ -129,9 +134,9 @@ var _ = Describe("A rollout that is slow or stuck", func() {
 		reached(ctx, v1alpha1.PhaseNoLongerRequired, w, nowhere)
 		// A dead Node shows in its Pod: it is not ready, and it does not go when it is deleted.
 		lost := podsOf(ctx, w)[0]
-		change(ctx, &lost, func(p *corev1.Pod) {
-			p.Labels[testbed.LabelNeverReady], p.Labels[testbed.LabelStopDelay] = "true", "1h"
-		})
+		change(ctx, &lost, func(p *corev1.Pod) { p.Labels[testbed.LabelStopDelay] = "1h" })
+		status := `{"status":{"conditions":[{"type":"Ready","status":"False","reason":"NodeNotReady"}]}}`
+		Expect(k8s.Status().Patch(ctx, &lost, client.RawPatch(types.StrategicMergePatchType, []byte(status)))).To(Succeed())
 		Eventually(func() bool { return complete(ctx, w) }).WithContext(ctx).Should(BeFalse())
 		nextSecond()
 
@@ -148,10 +153,7 @@ var _ = Describe("A rollout that is slow or stuck", func() {
 
 		reached(ctx, v1alpha1.PhaseNoLongerRequired, nowhere)
 		restarted(ctx, 0, nowhere)
-		change(ctx, &lost, func(p *corev1.Pod) {
-			delete(p.Labels, testbed.LabelNeverReady)
-			delete(p.Labels, testbed.LabelStopDelay)
-		})
+		Expect(k8s.Delete(ctx, &lost, client.GracePeriodSeconds(0))).To(Succeed()) // the Node is given up
 		rolledOut(ctx, w)
 		restarted(ctx, 2, w)
 	}, NodeTimeout(patience*3))
