@@ -92,14 +92,28 @@ func (m *machine) watch() Step {
 	case rollout.Failed:
 		return m.overtake(v1alpha1.ReasonRolloutFailed, "the Deployment exceeded its progress deadline: "+rollout.Message)
 	case !rollout.Paused && !m.now.Before(deadline):
-		return m.overtake(v1alpha1.ReasonRolloutDeadlineExceeded,
-			fmt.Sprintf("the rollout is not complete after %s: %s", m.rolloutDeadline(), rollout.Message))
+		return m.overdue(rollout.Message)
 	case rollout.Paused:
 		return m.wait(v1alpha1.PhaseExecuting, v1alpha1.ReasonPaused,
 			"the restart is on the Pod template of a paused Deployment; it goes on when the Deployment is resumed")
 	default:
 		return m.rollOut(rollout.Message, deadline)
 	}
+}
+
+// overdue deals with a restart that is not complete at its deadline. Somebody may have changed the template after the stamp,
+// which begins another rollout, with all its time.
+func (m *machine) overdue(progress string) Step {
+	if !m.facts.Evidence.RevisionRead {
+		return Step{Need: NeedRevision}
+	}
+	if revision := m.facts.Evidence.Revision; revision != nil {
+		if deadline := revision.CreatedAt.Add(m.rolloutDeadline()); m.now.Before(deadline) {
+			return m.rollOut(progress, deadline)
+		}
+	}
+	return m.overtake(v1alpha1.ReasonRolloutDeadlineExceeded,
+		fmt.Sprintf("the rollout is not complete after %s: %s", m.rolloutDeadline(), progress))
 }
 
 // quickRollout is how long the progress of a rollout is not told. Most rollouts end before, and of those each step

@@ -37,7 +37,7 @@ func TestRolloutsThatDoNotComplete(t *testing.T) {
 		w.decide()
 		w.facts.Changes = freshness.Changes{db: at(62)}
 		w.revision.CreatedAt = at(63)
-		w.pass(15 * 60)
+		w.pass(16 * 60)
 		w.decide()
 		w.decide()
 		w.expect("Executing/Stamping", "Executing/RollingOut", "Failed/RolloutDeadlineExceeded", "Failed/RolloutDeadlineExceeded")
@@ -54,6 +54,18 @@ func TestRolloutsThatDoNotComplete(t *testing.T) {
 		w.facts.Evidence.Rollout.Manual = true
 		w.decide()
 		w.expect("Executing/Stamping", "Executing/AwaitingManualReplacement", "Executing/RollingOut", "Succeeded/Succeeded")
+	})
+	t.Run("one that another template has begun anew has all its time", func(t *testing.T) {
+		w := newWorld(t)
+		w.kick()
+		w.decide()
+		w.pass(14 * 60)
+		w.revision = rollout.Revision{Name: "web-3", CreatedAt: w.now}
+		w.pass(60)
+		w.decide()
+		w.pass(14 * 60)
+		w.decide()
+		w.expect("Executing/Stamping", "Executing/RollingOut", "Executing/RollingOut", "Failed/RolloutDeadlineExceeded")
 	})
 	t.Run("a newer change is stamped over a failed one", func(t *testing.T) {
 		w := newWorld(t)
