@@ -212,10 +212,12 @@ func TestKindsAreWatchedWhileTheyAreServed(t *testing.T) {
 	b.looks()
 	b.settles(v1alpha1.ProviderArgoCD, gitops.Readable)
 
+	gone := b.watches.get(applicationKind)
 	b.serve(gitops.HelmRelease)
-	b.failed(t.Context(), b.watches.get(applicationKind), apierrors.NewNotFound(schema.GroupResource{}, ""))
+	b.failed(t.Context(), gone, apierrors.NewNotFound(schema.GroupResource{}, ""))
 	b.looks()
 	b.settles(v1alpha1.ProviderArgoCD, gitops.Absent)
+	b.eventually("its watch ends", gone.informers[0].IsStopped)
 	if facts := b.argoCD(&gitops.Workload{Kind: v1alpha1.Deployment, Namespace: "shop", Name: "web"}); len(facts.Applications) > 0 {
 		t.Errorf("objects of a kind that is gone: %+v", facts.Applications)
 	}
