@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // What controller-gen writes, cut down: one file of each kind.
@@ -373,5 +375,12 @@ func TestWhatTheChartCannotExpressIsAnError(t *testing.T) {
 				t.Errorf("error is %v, want one that names %s", err, test.want)
 			}
 		})
+	}
+}
+
+func TestASelectorOfNamespacesThatTheChartCannotAddToIsAnError(t *testing.T) {
+	_, err := namespaces(&metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}})
+	if err == nil || !strings.Contains(err.Error(), "matchLabels") {
+		t.Errorf("error is %v, want one about matchLabels", err)
 	}
 }
