@@ -51,8 +51,9 @@ var _ = Describe("The API", func() {
 		good := bad.DeepCopy()
 		good.Name = "deployment-web"
 		Expect(k8s.Create(ctx, good)).To(Succeed())
-		good.Spec.TargetRef.Name = "other"
-		Expect(k8s.Update(ctx, good)).To(MatchError(ContainSubstring("targetRef is immutable")))
+		other := good.DeepCopy()
+		other.Spec.TargetRef.Name = "other"
+		Expect(k8s.Patch(ctx, other, client.MergeFrom(good))).To(MatchError(ContainSubstring("targetRef is immutable")))
 	})
 
 	// One object that Go cannot decode would keep KICK from listing any of its kind, so the schema has to refuse it.
@@ -144,7 +145,7 @@ var _ = Describe("The API", func() {
 		Expect(narrow).To(MatchRegexp(namespace + ` +deployment-web +Deployment +web +Succeeded +Succeeded +\d+s`))
 		wide, err := bed.Kubectl(ctx, "get", "kr", "-n", namespace, "-o", "wide")
 		Expect(err).NotTo(HaveOccurred())
-		Expect(columns(wide)).To(Equal("NAME TARGET KIND TARGET PHASE REASON CHANGED OPENS CAUSE KIND CAUSE REVISION AGE"))
+		Expect(columns(wide)).To(Equal("NAME TARGET KIND TARGET PHASE REASON CHANGED OPENS PROVIDER OWNER CAUSE KIND CAUSE REVISION AGE"))
 		Expect(wide).To(MatchRegexp(`deployment-web .* Secret +db +web-[0-9a-z]+ `))
 
 		policies, err := bed.Kubectl(ctx, "get", "kp", "-n", namespace)
