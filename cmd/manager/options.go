@@ -110,7 +110,8 @@ func (o *options) bindServers(flags *flag.FlagSet) {
 // bindGuard binds the flags about whose restarts the guard lets pass.
 func (o *options) bindGuard(flags *flag.FlagSet) {
 	flags.StringVar(&o.serviceAccount, "service-account-name", os.Getenv("SERVICE_ACCOUNT_NAME"),
-		"Name of KICK's own service account, whose restarts the guard lets pass; the default is the environment variable SERVICE_ACCOUNT_NAME.")
+		"Name of KICK's own service account, whose restarts the guard lets pass; the default is the environment variable "+
+			"SERVICE_ACCOUNT_NAME.")
 	flags.Var((*list)(&o.exempt.Users), "guard-exempt-users",
 		"Users who may restart managed workloads by hand, separated by commas; may be given several times.")
 	flags.Var((*list)(&o.exempt.Groups), "guard-exempt-groups",
@@ -186,7 +187,8 @@ func (o options) validateWatched() []error {
 			"say --metrics-auth=false, or --metrics-bind-address=0 for no metrics"))
 	}
 	if o.webhookConfiguration != "" {
-		faults = append(faults, errors.New("--webhook-configuration takes rights in the whole cluster, too: leave it out with --watch-namespaces"))
+		faults = append(faults, errors.New(
+			"--webhook-configuration takes rights in the whole cluster, too: leave it out with --watch-namespaces"))
 	}
 	return faults
 }
