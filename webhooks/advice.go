@@ -123,8 +123,8 @@ func atQuiet(a advised) []string {
 	if quiet == nil || most == nil || quiet.Duration <= most.Duration {
 		return nil
 	}
-	return []string{fmt.Sprintf("spec.restart.maxQuiet: %s is less than the quietPeriod of %s, so no change waits for the whole quiet period",
-		most.Duration, quiet.Duration)}
+	return []string{fmt.Sprintf("spec.restart.maxQuiet: %s is less than the quietPeriod of %s, "+
+		"so no change waits for the whole quiet period", most.Duration, quiet.Duration)}
 }
 
 // Marks of GitOps tools on what they deploy. Argo CD's tracking label is left out, because most Helm charts set the same.
@@ -152,8 +152,8 @@ func atGitOps(a advised) []string {
 			}
 		}
 		if len(deployed) > 0 {
-			advice = append(advice, fmt.Sprintf("spec.gitOps.provider: None, but %s carries the marks of %s, for which no restart will wait; "+
-				"%s or Auto would", few(deployed), provider, provider))
+			advice = append(advice, fmt.Sprintf("spec.gitOps.provider: None, but %s carries the marks of %s, "+
+				"for which no restart will wait; %s or Auto would", few(deployed), provider, provider))
 		}
 	}
 	return advice

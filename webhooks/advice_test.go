@@ -45,7 +45,7 @@ func TestAdviceOnPoliciesThatAreLegalAndUnwise(t *testing.T) {
 		}
 		return p
 	}
-	windows := func(windows ...v1alpha1.Window) *v1alpha1.KickPolicy { return scheduled(windows...) }
+	windows := scheduled
 	provider := func(provider v1alpha1.GitOpsProvider) *v1alpha1.KickPolicy {
 		return web(func(s *v1alpha1.KickPolicySpec) { s.GitOps.Provider = provider })
 	}

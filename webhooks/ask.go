@@ -61,7 +61,8 @@ func objection(of verdict, target v1alpha1.TargetRef, command string) []string {
 		fmt.Sprintf("%s %s is managed by KickPolicy %s: KICK decides when it restarts. To have KICK restart it now, run",
 			target.Kind, target.Name, of.policy),
 		command,
-		`With "override":true in it the restart does not wait for closed windows and GitOps; that takes the right to override kickrequests.`,
+		`With "override":true in it the restart does not wait for closed windows and GitOps; ` +
+			"that takes the right to override kickrequests.",
 	}
 	switch {
 	case of.suspended:

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -117,7 +116,7 @@ func update(t testing.TB, old, updated client.Object) admission.Request {
 
 func restart(t testing.TB) admission.Request {
 	t.Helper()
-	return update(t, stamped(nil), stamped(ptr.To("now")))
+	return update(t, stamped(nil), stamped(new("now")))
 }
 
 func TestTheGuardAnswersForeignRestarts(t *testing.T) {
@@ -128,7 +127,7 @@ func TestTheGuardAnswersForeignRestarts(t *testing.T) {
 		rule    rule
 	}{
 		"alice restarts":                {func(*admission.Request) {}, false, ruleForeignRestart},
-		"as a dry run":                  {func(r *admission.Request) { r.DryRun = ptr.To(true) }, false, ruleForeignRestart},
+		"as a dry run":                  {func(r *admission.Request) { r.DryRun = new(true) }, false, ruleForeignRestart},
 		"KICK stamps":                   {func(r *admission.Request) { r.UserInfo.Username = "system:serviceaccount:kick-system:kick" }, true, ruleOwnAccount},
 		"a namesake of KICK restarts":   {func(r *admission.Request) { r.UserInfo.Username = "system:serviceaccount:other:kick" }, false, ruleForeignRestart},
 		"an exempt user restarts":       {func(r *admission.Request) { r.UserInfo.Username = "root" }, true, ruleExempt},
@@ -136,7 +135,7 @@ func TestTheGuardAnswersForeignRestarts(t *testing.T) {
 		"a user called like that group": {func(r *admission.Request) { r.UserInfo.Username = "on-call" }, false, ruleForeignRestart},
 		"in another namespace":          {func(r *admission.Request) { r.Namespace = "other" }, true, ruleNotGuarded},
 		"the label goes in the same write": {func(r *admission.Request) {
-			bare := stamped(ptr.To("now"))
+			bare := stamped(new("now"))
 			bare.Labels = nil
 			r.Object = encode(t, bare)
 		}, false, ruleForeignRestart},
@@ -186,7 +185,7 @@ func TestTheGuardWarnsInOneLine(t *testing.T) {
 func owned(name string, uid types.UID) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: "shop", Name: name, Labels: map[string]string{"app": "web"},
-		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: uid, Controller: ptr.To(true)}},
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: uid, Controller: new(true)}},
 	}
 }
 
@@ -216,7 +215,7 @@ func TestAWorkloadMayGoBackToItsOwnRevisionsOnly(t *testing.T) {
 	for kind, build := range builders {
 		for value, allowed := range map[string]bool{"mine": true, "another's": false, "nobody's": false} {
 			t.Run(kind+", "+value, func(t *testing.T) {
-				response := g.Handle(t.Context(), update(t, build(ptr.To("now")), build(&value)))
+				response := g.Handle(t.Context(), update(t, build(new("now")), build(&value)))
 				if response.Allowed != allowed {
 					t.Errorf("allowed %v: %v", response.Allowed, response.Result)
 				}

@@ -5,7 +5,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/utils/ptr"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
 )
@@ -26,7 +25,7 @@ func dry(g *guarding) { g.dryRun = true }
 // foreign is a foreign restart of a managed workload; each row changes one thing about it.
 func foreign(edit func(*write)) write {
 	w := write{
-		old: ptr.To("1"), updated: ptr.To("2"), guards: []guarding{enforcing("web")},
+		old: new("1"), updated: new("2"), guards: []guarding{enforcing("web")},
 		history: []string{"0", "1"}, historyRead: true,
 	}
 	edit(&w)
@@ -43,14 +42,14 @@ func TestTheGuardRefusesForeignRestartsAndNothingElse(t *testing.T) {
 	}{
 		"a foreign restart":                         {func(*write) {}, deny, ruleForeignRestart, "web"},
 		"a first value":                             {func(w *write) { w.old = nil }, deny, ruleForeignRestart, "web"},
-		"a value from an empty one":                 {func(w *write) { w.old = ptr.To("") }, deny, ruleForeignRestart, "web"},
-		"an empty value":                            {func(w *write) { w.updated = ptr.To("") }, deny, ruleForeignRestart, "web"},
-		"a value from the year 2100":                {func(w *write) { w.updated = ptr.To("2100-01-01T00:00:00Z") }, deny, ruleForeignRestart, "web"},
-		"no time at all":                            {func(w *write) { w.updated = ptr.To("garbage\x00") }, deny, ruleForeignRestart, "web"},
-		"the same value":                            {func(w *write) { w.updated = ptr.To("1") }, allow, ruleUnchanged, ""},
+		"a value from an empty one":                 {func(w *write) { w.old = new("") }, deny, ruleForeignRestart, "web"},
+		"an empty value":                            {func(w *write) { w.updated = new("") }, deny, ruleForeignRestart, "web"},
+		"a value from the year 2100":                {func(w *write) { w.updated = new("2100-01-01T00:00:00Z") }, deny, ruleForeignRestart, "web"},
+		"no time at all":                            {func(w *write) { w.updated = new("garbage\x00") }, deny, ruleForeignRestart, "web"},
+		"the same value":                            {func(w *write) { w.updated = new("1") }, allow, ruleUnchanged, ""},
 		"no value before and after":                 {func(w *write) { w.old, w.updated = nil, nil }, allow, ruleUnchanged, ""},
 		"the value removed":                         {func(w *write) { w.updated = nil }, allow, ruleRemoved, ""},
-		"an earlier value (C088)":                   {func(w *write) { w.updated = ptr.To("0") }, allow, ruleKnownRevision, "web"},
+		"an earlier value (C088)":                   {func(w *write) { w.updated = new("0") }, allow, ruleKnownRevision, "web"},
 		"history not read yet":                      {func(w *write) { w.historyRead = false }, readHistory, "", ""},
 		"no history":                                {func(w *write) { w.history = nil }, deny, ruleForeignRestart, "web"},
 		"KICK":                                      {func(w *write) { w.own = true }, allow, ruleOwnAccount, ""},

@@ -71,7 +71,7 @@ func store(t *testing.T, dir string, p pair) {
 	t.Helper()
 	data := filepath.Join(dir, "..data")
 	old, _ := os.Readlink(data)
-	version, err := os.MkdirTemp(dir, "..version-")
+	version, err := os.MkdirTemp(dir, "..version-") //nolint:usetesting // the kubelet keeps its versions beside the links
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,8 +51,9 @@ var _ = Describe("The API", func() {
 		good := bad.DeepCopy()
 		good.Name = "deployment-web"
 		Expect(k8s.Create(ctx, good)).To(Succeed())
-		good.Spec.TargetRef.Name = "other"
-		Expect(k8s.Update(ctx, good)).To(MatchError(ContainSubstring("targetRef is immutable")))
+		other := good.DeepCopy()
+		other.Spec.TargetRef.Name = "other"
+		Expect(k8s.Patch(ctx, other, client.MergeFrom(good))).To(MatchError(ContainSubstring("targetRef is immutable")))
 	})
 
 	// One object that Go cannot decode would keep KICK from listing any of its kind, so the schema has to refuse it.

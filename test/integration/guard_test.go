@@ -61,6 +61,7 @@ var restarts = map[string]func(ctx context.Context, w client.Object) error{
 		if err := k8s.Get(ctx, client.ObjectKeyFromObject(w), replaced); err != nil {
 			return err
 		}
+		replaced.SetResourceVersion("") // whatever its controller writes meanwhile
 		metav1.SetMetaDataAnnotation(&templateOf(replaced).ObjectMeta, v1alpha1.RestartedAtAnnotation, "replaced")
 		return k8s.Update(ctx, replaced)
 	},
