@@ -210,25 +210,27 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	case Delay:
 		time.Sleep(delayBy)
 		p.pass(w, request, call)
+		return
 	case Hold:
 		plan.fired.Store(true)
 		<-plan.Release
 		p.pass(w, request, call)
+		return
 	case CutHalf:
 		p.cutHalf(w, request)
+		return
 	case KillBefore:
 		p.killManager()
-		reset(w)
-	case KillAfter:
-		p.forward.ServeHTTP(newDiscarder(), request)
-		p.killManager()
-		reset(w)
-	case ResetAfter:
-		p.forward.ServeHTTP(newDiscarder(), request)
-		reset(w)
-	default:
-		reset(w)
+	case KillAfter, ResetAfter:
+		if call.Verb != "watch" { // A watch has no end that one could wait for.
+			p.forward.ServeHTTP(newDiscarder(), request)
+		}
+		if plan.Fault == KillAfter {
+			p.killManager()
+		}
+	default: // ResetBefore
 	}
+	reset(w)
 }
 
 func (p *Proxy) killManager() {
