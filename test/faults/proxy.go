@@ -122,11 +122,15 @@ func (p *Proxy) Arm(plan *Plan) *Plan {
 	return plan
 }
 
-// Disarm forgets a fault.
+// Disarm forgets a fault, and returns when it has happened if its request has come.
 func (p *Proxy) Disarm(plan *Plan) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.plans = slices.DeleteFunc(p.plans, func(other *Plan) bool { return other == plan })
+	struck := plan.seen >= plan.At.N
+	p.mu.Unlock()
+	for struck && !plan.Fired() {
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // Partition withholds every request and everything that watches bring, until Heal. What has been withheld goes on
