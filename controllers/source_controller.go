@@ -150,11 +150,11 @@ func (r *sourceReconciler) observe(
 	r.metrics.Observed(result)
 	switch result {
 	case observation.NoChange, observation.MetaOnly:
-		r.ledger.Note(key, next)
+		r.ledger.Note(key, *record, next)
 		return &next, nil
 	default:
 		ctrl.LoggerFrom(ctx).Info("observed a source", "result", result, "changedAt", next.ChangedAt)
-		return &next, r.ledger.Put(ctx, key, next)
+		return &next, r.ledger.Put(ctx, key, record, next)
 	}
 }
 
@@ -189,8 +189,9 @@ func (r *sourceReconciler) deliver(
 	if races {
 		return ctrl.Result{RequeueAfter: raceDelay}, nil
 	}
-	record.Pending = false
-	r.ledger.Note(key, record)
+	delivered := record
+	delivered.Pending = false
+	r.ledger.Note(key, record, delivered)
 	r.flusher.schedule()
 	return ctrl.Result{}, nil
 }

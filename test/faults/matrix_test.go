@@ -133,6 +133,7 @@ func (m *matrix) strike(l *lane, call Nth, fault Fault) *lane {
 		call.Concerns = l.namespace
 		plan := &Plan{At: call, Fault: fault}
 		err := m.once(l, plan)
+		must(m.t, m.manager.Start()) // The request may have come when the run had ended.
 		if err != nil {
 			result = err.Error()
 			l = &lane{} // What is broken is left as it is.

@@ -143,8 +143,8 @@ func settled(ctx context.Context, namespace, name, source string, phase v1alpha1
 	return ended(ctx, namespace, name, source, phase)
 }
 
-// ended tells why the request of a Deployment has not ended, if so: it is in the given phase and covers the very change
-// that the ledger holds, the rollout is complete, and the Pods have the stamp of the request.
+// ended tells why the request of a Deployment has not ended, if so: it is in the given phase and covers the change that
+// the ledger holds, the rollout is complete, and the Pods have the stamp of the request.
 func ended(ctx context.Context, namespace, name, source string, phase v1alpha1.Phase) error {
 	found, err := requestOf(ctx, namespace, name)
 	if err != nil {
@@ -159,7 +159,7 @@ func ended(ctx context.Context, namespace, name, source string, phase v1alpha1.P
 	}
 	covered := false
 	for _, cover := range found.Status.CurrentRollout.Covers {
-		covered = covered || cover.Name == source && cover.ChangedAt.Time.Equal(record.ChangedAt.Time)
+		covered = covered || cover.Name == source && !cover.ChangedAt.Time.Before(record.ChangedAt.Time)
 	}
 	if !covered {
 		return fmt.Errorf("request %s/%s covers %v, the ledger has %s", namespace, found.Name, found.Status.CurrentRollout.Covers,

@@ -122,11 +122,15 @@ func (p *Proxy) Arm(plan *Plan) *Plan {
 	return plan
 }
 
-// Disarm forgets a fault.
+// Disarm forgets a fault, and returns when it has happened if its request has come.
 func (p *Proxy) Disarm(plan *Plan) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.plans = slices.DeleteFunc(p.plans, func(other *Plan) bool { return other == plan })
+	struck := plan.seen >= plan.At.N
+	p.mu.Unlock()
+	for struck && !plan.Fired() {
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // Partition withholds every request and everything that watches bring, until Heal. What has been withheld goes on
@@ -210,25 +214,27 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	case Delay:
 		time.Sleep(delayBy)
 		p.pass(w, request, call)
+		return
 	case Hold:
 		plan.fired.Store(true)
 		<-plan.Release
 		p.pass(w, request, call)
+		return
 	case CutHalf:
 		p.cutHalf(w, request)
+		return
 	case KillBefore:
 		p.killManager()
-		reset(w)
-	case KillAfter:
-		p.forward.ServeHTTP(newDiscarder(), request)
-		p.killManager()
-		reset(w)
-	case ResetAfter:
-		p.forward.ServeHTTP(newDiscarder(), request)
-		reset(w)
-	default:
-		reset(w)
+	case KillAfter, ResetAfter:
+		if call.Verb != "watch" { // A watch has no end that one could wait for.
+			p.forward.ServeHTTP(newDiscarder(), request)
+		}
+		if plan.Fault == KillAfter {
+			p.killManager()
+		}
+	default: // ResetBefore
 	}
+	reset(w)
 }
 
 func (p *Proxy) killManager() {

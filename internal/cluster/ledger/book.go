@@ -2,8 +2,10 @@ package ledger
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"sync"
 	"time"
 
@@ -31,11 +33,23 @@ type book struct {
 	writing bool
 }
 
-// batch is a group of changes that becomes durable, or fails, together. A nil record is a removal.
+// errMoved says that a change was decided on a record that is no longer the present one: another replica has written the
+// ledger since.
+var errMoved = errors.New("the record was replaced while the change was decided")
+
+// change replaces the record that it was decided on. A nil record is none: before, of a source that is new, and after,
+// of one that is removed.
+type change struct {
+	before, after *observation.Record
+}
+
+// batch is a group of changes that becomes durable, or fails, together.
 type batch struct {
-	changes map[deps.Source]*observation.Record
-	done    chan struct{}
-	err     error
+	changes map[deps.Source]change
+	// moved are the changes that no longer fit.
+	moved map[deps.Source]bool
+	done  chan struct{}
+	err   error
 }
 
 func newBook(store *Store, namespace string) *book { return &book{store: store, namespace: namespace} }
@@ -69,11 +83,11 @@ func (b *book) keys() []source.Key {
 	return keys
 }
 
-func (b *book) note(source deps.Source, record observation.Record) {
+func (b *book) note(source deps.Source, before, record observation.Record) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	shard := b.holder(source)
-	if shard == nil {
+	if shard == nil || !b.holds(source, &before) {
 		return
 	}
 	if shard.records[source].Pending != record.Pending {
@@ -82,13 +96,30 @@ func (b *book) note(source deps.Source, record observation.Record) {
 	shard.records[source] = record
 }
 
+// holds tells whether the record of a source is still the one that a decision was made on. The caller holds the lock.
+func (b *book) holds(source deps.Source, before *observation.Record) bool {
+	shard := b.holder(source)
+	if shard == nil || before == nil {
+		return shard == nil && before == nil
+	}
+	return reflect.DeepEqual(shard.records[source], *before)
+}
+
 // commit joins the next group and waits until it is written.
-func (b *book) commit(ctx context.Context, changes map[deps.Source]*observation.Record) error {
+func (b *book) commit(ctx context.Context, changes map[deps.Source]change) error {
 	b.mu.Lock()
 	group := b.join()
 	maps.Copy(group.changes, changes)
 	b.mu.Unlock()
-	return b.await(ctx, group)
+	if err := b.await(ctx, group); err != nil {
+		return err
+	}
+	for source := range changes {
+		if group.moved[source] {
+			return fmt.Errorf("change the record of %s/%s: %w", b.namespace, source, errMoved)
+		}
+	}
+	return nil
 }
 
 // flush writes the shards that hold delivered changes, if any.
@@ -110,7 +141,7 @@ func (b *book) flush(ctx context.Context) error {
 // join returns the group to add to and sees to it that somebody writes it. The caller holds the lock.
 func (b *book) join() *batch {
 	if b.next == nil {
-		b.next = &batch{changes: map[deps.Source]*observation.Record{}, done: make(chan struct{})}
+		b.next = &batch{changes: map[deps.Source]change{}, moved: map[deps.Source]bool{}, done: make(chan struct{})}
 	}
 	if !b.writing {
 		b.writing = true
@@ -168,7 +199,8 @@ func (b *book) write(ctx context.Context, group *batch) error {
 	return nil
 }
 
-// plan distributes a group over the shards and returns what each is to hold. The caller holds the lock.
+// plan distributes a group over the shards and returns what each is to hold. Changes that no longer fit are taken out of
+// the group. The caller holds the lock.
 func (b *book) plan(group *batch) map[*shard]*content {
 	planned := map[*shard]*content{}
 	contentOf := func(shard *shard) *content {
@@ -177,8 +209,13 @@ func (b *book) plan(group *batch) map[*shard]*content {
 		}
 		return planned[shard]
 	}
-	for source, record := range group.changes {
-		shard := b.holder(source)
+	for source, change := range group.changes {
+		if !b.holds(source, change.before) {
+			group.moved[source] = true
+			delete(group.changes, source)
+			continue
+		}
+		shard, record := b.holder(source), change.after
 		switch {
 		case record == nil && shard == nil:
 		case record == nil:

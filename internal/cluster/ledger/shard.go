@@ -71,13 +71,13 @@ func (s *shard) snapshot() *content {
 }
 
 // settle takes over what a write has made durable. What was noted during the write stays.
-func (s *shard) settle(resourceVersion string, written *content, changes map[deps.Source]*observation.Record) {
+func (s *shard) settle(resourceVersion string, written *content, changes map[deps.Source]change) {
 	s.resourceVersion = resourceVersion
 	s.stored = written.noted
 	for source, change := range changes {
 		if record, kept := written.records[source]; kept {
 			s.records[source] = record
-		} else if change == nil {
+		} else if change.after == nil {
 			delete(s.records, source)
 		}
 	}

@@ -98,16 +98,18 @@ func (s *Store) Get(key source.Key) *observation.Record {
 }
 
 // Put makes a record durable and returns when it is. Records of one namespace that are put while a write is under way
-// go together into the next one.
-func (s *Store) Put(ctx context.Context, key source.Key, record observation.Record) error {
-	return s.PutAll(ctx, key.Namespace, map[deps.Source]observation.Record{key.Source: record})
+// go together into the next one. It is an error if the present record is no longer the one before, nil for none, on
+// which the new one was decided: then it has to be decided again.
+func (s *Store) Put(ctx context.Context, key source.Key, before *observation.Record, record observation.Record) error {
+	return s.book(key.Namespace, true).commit(ctx, map[deps.Source]change{key.Source: {before: before, after: &record}})
 }
 
-// PutAll makes records of one namespace durable together and returns when they are.
+// PutAll makes the first records of sources of one namespace durable together and returns when they are. It is an error
+// if one of them has a record already, which is left as it is.
 func (s *Store) PutAll(ctx context.Context, namespace string, records map[deps.Source]observation.Record) error {
-	changes := make(map[deps.Source]*observation.Record, len(records))
+	changes := make(map[deps.Source]change, len(records))
 	for source, record := range records {
-		changes[source] = &record
+		changes[source] = change{after: &record}
 	}
 	return s.book(namespace, true).commit(ctx, changes)
 }
@@ -115,16 +117,20 @@ func (s *Store) PutAll(ctx context.Context, namespace string, records map[deps.S
 // Forget removes the record of a source and returns when that is durable.
 func (s *Store) Forget(ctx context.Context, key source.Key) error {
 	book := s.book(key.Namespace, false)
-	if book == nil || book.get(key.Source) == nil {
+	if book == nil {
 		return nil
 	}
-	return book.commit(ctx, map[deps.Source]*observation.Record{key.Source: nil})
+	present := book.get(key.Source)
+	if present == nil {
+		return nil
+	}
+	return book.commit(ctx, map[deps.Source]change{key.Source: {before: present}})
 }
 
 // Note changes a record in memory; it becomes durable with the next write of its namespace. It is meant for what may
-// be lost: a version seen, a change delivered.
-func (s *Store) Note(key source.Key, record observation.Record) {
-	s.book(key.Namespace, true).note(key.Source, record)
+// be lost: a version seen, a change delivered. It is lost if the present record is no longer the one before.
+func (s *Store) Note(key source.Key, before, record observation.Record) {
+	s.book(key.Namespace, true).note(key.Source, before, record)
 }
 
 // Keys lists all sources on record.

@@ -51,6 +51,12 @@ func key(name string) source.Key {
 	return source.Key{Namespace: "shop", Source: deps.Source{Kind: v1alpha1.Secret, Name: name}}
 }
 
+// put changes what is on record.
+func put(t *testing.T, store *ledger.Store, key source.Key, record observation.Record) error {
+	t.Helper()
+	return store.Put(t.Context(), key, store.Get(key), record)
+}
+
 func record(version string, pending bool) observation.Record {
 	at := time.Date(2026, 8, 6, 12, 0, 0, 123456000, time.UTC)
 	return observation.Record{
@@ -61,7 +67,7 @@ func record(version string, pending bool) observation.Record {
 
 func TestARecordSurvivesTheProcess(t *testing.T) {
 	c := newClient(t, interceptor.Funcs{})
-	if err := loaded(t, c).Put(t.Context(), key("db"), record("7", true)); err != nil {
+	if err := put(t, loaded(t, c), key("db"), record("7", true)); err != nil {
 		t.Fatal(err)
 	}
 	successor := loaded(t, c)
@@ -84,7 +90,7 @@ func TestTheKeysOfARecordSurviveTheProcess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, want := newClient(t, interceptor.Funcs{}), record("7", false)
 			want.Keys = keys
-			if err := loaded(t, c).Put(t.Context(), key("db"), want); err != nil {
+			if err := put(t, loaded(t, c), key("db"), want); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(&want, loaded(t, c).Get(key("db"))); diff != "" {
@@ -106,7 +112,7 @@ func TestSourcesOfManyKeysAreSpreadOverLedgers(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range sources {
 		group.Go(func() {
-			if err := store.Put(t.Context(), key(fmt.Sprintf("s%d", i)), big); err != nil {
+			if err := put(t, store, key(fmt.Sprintf("s%d", i)), big); err != nil {
 				t.Error(err)
 			}
 		})
@@ -139,7 +145,7 @@ func TestARecordIsNotSeenBeforeItIsDurable(t *testing.T) {
 		},
 	})
 	store := loaded(t, c)
-	if err := store.Put(t.Context(), key("db"), record("7", true)); !errors.Is(err, boom) {
+	if err := put(t, store, key("db"), record("7", true)); !errors.Is(err, boom) {
 		t.Fatalf("put: %v", err)
 	}
 	if got := store.Get(key("db")); got != nil {
@@ -165,7 +171,7 @@ func TestWritesOfOneNamespaceAreGrouped(t *testing.T) {
 	for i := range sources {
 		group.Go(func() {
 			started.Done()
-			if err := store.Put(t.Context(), key(fmt.Sprint(i)), record("1", true)); err != nil {
+			if err := put(t, store, key(fmt.Sprint(i)), record("1", true)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -184,18 +190,67 @@ func TestWritesOfOneNamespaceAreGrouped(t *testing.T) {
 func TestAReplicaThatLostTheLeadCannotOverwriteItsSuccessor(t *testing.T) {
 	c := newClient(t, interceptor.Funcs{})
 	old := loaded(t, c)
-	if err := old.Put(t.Context(), key("db"), record("1", false)); err != nil {
+	if err := put(t, old, key("db"), record("1", false)); err != nil {
 		t.Fatal(err)
 	}
 	successor := loaded(t, c)
-	if err := successor.Put(t.Context(), key("db"), record("2", true)); err != nil {
+	if err := put(t, successor, key("db"), record("2", true)); err != nil {
 		t.Fatal(err)
 	}
-	if err := old.Put(t.Context(), key("db"), record("3", true)); !apierrors.IsConflict(err) {
+	if err := put(t, old, key("db"), record("3", true)); !apierrors.IsConflict(err) {
 		t.Fatalf("the old leader's write: %v, want a conflict", err)
 	}
 	if got := old.Get(key("db")); got == nil || got.ResourceVersion != "2" {
 		t.Errorf("the old leader believes %+v, want what its successor stored", got)
+	}
+}
+
+// Found by stopping a leader for longer than its lease: what waited for the write that failed was decided on the same old
+// records, and went out with the version that the failure had brought.
+func TestWhatWaitedForAWriteThatLostIsVoidToo(t *testing.T) {
+	writing, goOn := make(chan struct{}), make(chan struct{})
+	slow := false
+	c := newClient(t, interceptor.Funcs{
+		Update: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.UpdateOption) error {
+			if slow {
+				slow = false
+				close(writing)
+				<-goOn
+			}
+			return c.Update(ctx, object, options...)
+		},
+	})
+	old := loaded(t, c)
+	for _, name := range []string{"a", "b"} {
+		if err := put(t, old, key(name), record("1", false)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, fails := old.Get(key("b")), make(chan error, 2)
+	successor := loaded(t, c)
+	slow = true
+	go func() { fails <- put(t, old, key("a"), record("2", true)) }()
+	<-writing
+	for _, name := range []string{"a", "b"} {
+		if err := put(t, successor, key(name), record("3", true)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	go func() { fails <- old.Put(t.Context(), key("b"), before, record("2", true)) }()
+	close(goOn)
+	for range 2 {
+		if err := <-fails; err == nil {
+			t.Error("a change that was decided on an old record was written")
+		}
+	}
+	old.Note(key("b"), *before, record("2", false))
+	for _, name := range []string{"a", "b"} {
+		if got := loaded(t, c).Get(key(name)).ResourceVersion; got != "3" {
+			t.Errorf("the record of %s is at %s, want that of the successor", name, got)
+		}
+		if got := old.Get(key(name)).ResourceVersion; got != "3" {
+			t.Errorf("the former leader remembers %s at %s, want what the successor wrote", name, got)
+		}
 	}
 }
 
@@ -215,11 +270,11 @@ func TestAPendingChangeFoundAfterAConflictIsDeliveredAgain(t *testing.T) {
 	var undelivered []source.Key
 	store.Undelivered = func(keys ...source.Key) { undelivered = append(undelivered, keys...) }
 	for name, pending := range map[string]bool{"a": true, "b": false} {
-		if err := store.Put(t.Context(), key(name), record("1", pending)); err != nil {
+		if err := put(t, store, key(name), record("1", pending)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	store.Note(key("a"), record("1", false))
+	store.Note(key("a"), *store.Get(key("a")), record("1", false))
 	conflicts = true
 	if err := store.Flush(t.Context()); err == nil {
 		t.Fatal("the conflict was lost")
@@ -233,7 +288,7 @@ func TestADeletedLedgerIsWrittenAnewFromMemory(t *testing.T) {
 	c := newClient(t, interceptor.Funcs{})
 	store := loaded(t, c)
 	for _, name := range []string{"a", "b"} {
-		if err := store.Put(t.Context(), key(name), record("1", false)); err != nil {
+		if err := put(t, store, key(name), record("1", false)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -244,7 +299,7 @@ func TestADeletedLedgerIsWrittenAnewFromMemory(t *testing.T) {
 	if err := c.Delete(t.Context(), object); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Put(t.Context(), key("a"), record("2", true)); err != nil {
+	if err := put(t, store, key("a"), record("2", true)); err != nil {
 		t.Fatal(err)
 	}
 	if successor := loaded(t, c); successor.Get(key("a")) == nil || successor.Get(key("b")) == nil {
@@ -255,12 +310,12 @@ func TestADeletedLedgerIsWrittenAnewFromMemory(t *testing.T) {
 func TestDeliveredChangesAreFlushedOnce(t *testing.T) {
 	c := newClient(t, interceptor.Funcs{})
 	store := loaded(t, c)
-	if err := store.Put(t.Context(), key("db"), record("1", true)); err != nil {
+	if err := put(t, store, key("db"), record("1", true)); err != nil {
 		t.Fatal(err)
 	}
 	writes := 0
 	store.Written = func() { writes++ }
-	store.Note(key("db"), record("1", false))
+	store.Note(key("db"), *store.Get(key("db")), record("1", false))
 	for range 2 {
 		if err := store.Flush(t.Context()); err != nil {
 			t.Fatal(err)
@@ -277,12 +332,12 @@ func TestDeliveredChangesAreFlushedOnce(t *testing.T) {
 func TestAMetadataNoteIsNotWritten(t *testing.T) {
 	c := newClient(t, interceptor.Funcs{})
 	store := loaded(t, c)
-	if err := store.Put(t.Context(), key("db"), record("1", false)); err != nil {
+	if err := put(t, store, key("db"), record("1", false)); err != nil {
 		t.Fatal(err)
 	}
 	writes := 0
 	store.Written = func() { writes++ }
-	store.Note(key("db"), record("2", false))
+	store.Note(key("db"), *store.Get(key("db")), record("2", false))
 	if err := store.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -298,7 +353,7 @@ func TestALedgerIsShardedAndGoesWithItsLastRecord(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range sources {
 		group.Go(func() {
-			if err := store.Put(t.Context(), key(fmt.Sprint(i)), record("1", false)); err != nil {
+			if err := put(t, store, key(fmt.Sprint(i)), record("1", false)); err != nil {
 				t.Error(err)
 			}
 		})
