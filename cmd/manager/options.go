@@ -82,10 +82,10 @@ func (o *options) bindController(flags *flag.FlagSet) {
 		"How many sources, and how many workloads, are worked on at the same time.")
 	flags.IntVar(&o.maxConcurrent, "max-concurrent-restarts", 50,
 		"How many workloads of the cluster may be restarting at the same time; 0 sets no limit.")
-	flags.Float64Var(&o.kubeAPIQPS, "kube-api-qps", 50,
-		"Requests per second to the API server, on average.")
-	flags.IntVar(&o.kubeAPIBurst, "kube-api-burst", 100,
-		"Requests to the API server at once, after a pause.")
+	flags.Float64Var(&o.kubeAPIQPS, "kube-api-qps", 500,
+		"Requests per second to the API server for each kind of object, on average.")
+	flags.IntVar(&o.kubeAPIBurst, "kube-api-burst", 1000,
+		"Requests to the API server for each kind of object at once, after a pause.")
 }
 
 // bindServers binds the flags about what KICK serves.
