@@ -20,8 +20,8 @@ const (
 // gathers writes.
 const stillness = 3 * time.Second
 
-// Traffic counts what KICK asked of the API server, by verb and resource. Watches, renewals of the lease and what is asked
-// for callers of the metrics endpoint are left out: they do not depend on what happens in the cluster.
+// Traffic counts what KICK asked of the API server, by verb and resource. Watches, the lease with its events, and what is
+// asked for callers of the metrics endpoint are left out: they do not depend on what happens in the cluster.
 type Traffic map[string]int
 
 // trafficSince counts since a mark.
@@ -38,7 +38,14 @@ func (b *bench) trafficSince(mark testbed.AuditMark) (Traffic, error) {
 }
 
 func counts(event testbed.AuditEvent) bool {
-	return event.Verb != "watch" && event.Resource != "leases" && event.Resource != "tokenreviews" && event.Resource != "subjectaccessreviews"
+	switch event.Resource {
+	case "leases", "tokenreviews", "subjectaccessreviews":
+		return false
+	case "events":
+		return event.Namespace != kickNamespace
+	default:
+		return event.Verb != "watch"
+	}
 }
 
 func nameOf(event testbed.AuditEvent) string {
@@ -70,6 +77,14 @@ func (t Traffic) Writes() int { return t.sum(func(verb, _ string) bool { return 
 func (t Traffic) SourceReads() int {
 	return t.sum(func(verb, resource string) bool {
 		return verb == "get" && (strings.HasPrefix(resource, "secrets") || strings.HasPrefix(resource, "configmaps"))
+	})
+}
+
+// of counts the writes of one kind, and of its status.
+func (t Traffic) of(kind string) int {
+	return t.sum(func(verb, resource string) bool {
+		resource, _, _ = strings.Cut(resource, "/")
+		return !reads(verb) && resource == kind
 	})
 }
 
