@@ -142,7 +142,7 @@ bench: build bin/testbed ## Measure KICK on a big cluster and the core alone (SC
 	cd test/bench && go run . -scale $(SCALE) -phases '$(PHASES)' -json $(abspath $(BENCH_JSON)) $(BENCH_FLAGS)
 
 # The packages with Go benchmarks.
-BENCHED := ./internal/core/... ./internal/cluster/ledger
+BENCHED := ./internal/core/... ./internal/cluster/ledger ./webhooks
 
 .PHONY: test-bench
 test-bench: build bin/testbed ## Run the benchmark on a small cluster and check what it counts

@@ -12,7 +12,7 @@ func TestKickAsksLittleOfTheAPIServer(t *testing.T) {
 	if _, err := os.Stat("../../bin/manager"); err != nil {
 		t.Fatal("run `make build`, or `make test-bench`, which does: ", err)
 	}
-	o, err := parseOptions([]string{"-scale=0.02", "-repeat=4", "-idle=5s"})
+	o, err := parseOptions([]string{"-scale=0.01", "-repeat=4", "-idle=5s"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,15 +69,6 @@ func TestDigestsAreEqualExactlyWhenContentIs(t *testing.T) {
 	})
 }
 
-// BenchmarkDigest reports the throughput to compare with that of the bare HMAC.
-func BenchmarkDigest(b *testing.B) {
-	content := secretOf(entries{"blob": bytes.Repeat([]byte("x"), 1<<20)})
-	b.SetBytes(1 << 20)
-	for b.Loop() {
-		key.Digest(content)
-	}
-}
-
 func TestKeyDigestsTellWhichKeyChanged(t *testing.T) {
 	before := fingerprint.Content{Data: entries{"a": []byte("1"), "b": []byte("1")}, BinaryData: entries{"c": []byte("1")}}
 	after := fingerprint.Content{Data: entries{"a": []byte("1"), "b": []byte("2")}, BinaryData: entries{"c": []byte("1"), "d": nil}}

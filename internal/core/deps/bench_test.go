@@ -1,0 +1,28 @@
+package deps_test
+
+import (
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/kick-dev/kick/internal/core/deps"
+)
+
+func BenchmarkExtractOfTwentyContainers(b *testing.B) {
+	template := &corev1.PodTemplateSpec{}
+	for i := range 20 {
+		name := fmt.Sprintf("app-%d", i)
+		template.Spec.Volumes = append(template.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+			Secret: &corev1.SecretVolumeSource{SecretName: name},
+		}})
+		template.Spec.Containers = append(template.Spec.Containers, container(name, func(c *corev1.Container) {
+			c.Env = []corev1.EnvVar{secretKey("db"), secretKey(name), {Name: "PLAIN", Value: "value"}}
+			c.EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: named("settings")}}}
+			c.VolumeMounts = []corev1.VolumeMount{{Name: name, MountPath: "/mnt"}}
+		}))
+	}
+	for b.Loop() {
+		deps.Extract(template)
+	}
+}
