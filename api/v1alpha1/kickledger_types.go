@@ -106,9 +106,7 @@ type KickLedger struct {
 	// records, one per source.
 	//
 	// +optional
-	// +listType=map
-	// +listMapKey=kind
-	// +listMapKey=name
+	// +listType=atomic
 	Records []SourceRecord `json:"records,omitempty"`
 }
 
