@@ -14,7 +14,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
-	"github.com/kick-dev/kick/internal/core/deps"
 )
 
 // defaults of rapid's flags for this package: some 20,000 steps, the same ones each time, so that a run that fails says
@@ -287,15 +286,4 @@ func (m *machine) idle(leader *manager) {
 	if n := m.judge.writes - before; n > 0 {
 		m.judge.fail("%d writes, and nothing has happened", n)
 	}
-}
-
-// sortedSources are the sources that exist.
-func (m *machine) existing() []deps.Source {
-	var found []deps.Source
-	for _, name := range allSources {
-		if m.c.sources[name] != nil {
-			found = append(found, name)
-		}
-	}
-	return found
 }

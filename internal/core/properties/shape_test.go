@@ -83,14 +83,6 @@ var shapes = []shape{
 	{apps: []string{"app"}},
 }
 
-// readers are the containers that a use concerns.
-func (s shape) readers(u use) []string {
-	if u.container != "" {
-		return []string{u.container}
-	}
-	return s.containers()
-}
-
 func (s shape) containers() []string {
 	var all []string
 	for _, names := range [][]string{s.inits, s.sidecars, s.apps} {

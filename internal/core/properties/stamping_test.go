@@ -1,6 +1,7 @@
 package properties_test
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -46,9 +47,7 @@ func (j *judge) stamps(s stamping) {
 		j.needed(s, v)
 	}
 	kicks := kicks{value: s.value, at: s.decidedAt, by: s.m, request: s.stored.UID, dates: map[deps.Source]time.Time{}}
-	for name, at := range s.facts.Changes {
-		kicks.dates[name] = at
-	}
+	maps.Copy(kicks.dates, s.facts.Changes)
 	if s.facts.Manual != nil {
 		kicks.manual = s.facts.Manual.RequestedAt.Time
 	}
