@@ -120,6 +120,17 @@ func (r *requests) forget(name types.NamespacedName) {
 	delete(r.written, name)
 }
 
+// shown drops what was remembered of a request once the cache shows it: kept longer, it would be a second copy of every
+// request.
+func (r *requests) shown(object *v1alpha1.KickRequest) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	name := client.ObjectKeyFromObject(object)
+	if written := r.written[name]; written != nil && !newer(written, object) {
+		delete(r.written, name)
+	}
+}
+
 // gone drops what was remembered of a request that was deleted, but not of its successor.
 func (r *requests) gone(object *v1alpha1.KickRequest) {
 	r.mu.Lock()

@@ -130,7 +130,12 @@ func (s *shell) workloadOfRequest() handles[workload.Key] {
 	}, respecified)
 	return handler.TypedFuncs[client.Object, workload.Key]{
 		CreateFunc: decide.Create,
-		UpdateFunc: decide.Update,
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[client.Object], q queue[workload.Key]) {
+			if shown, ok := e.ObjectNew.(*v1alpha1.KickRequest); ok {
+				s.requests.shown(shown)
+			}
+			decide.Update(ctx, e, q)
+		},
 		DeleteFunc: func(ctx context.Context, e event.TypedDeleteEvent[client.Object], q queue[workload.Key]) {
 			if deleted, ok := e.Object.(*v1alpha1.KickRequest); ok {
 				s.requests.gone(deleted)
