@@ -107,7 +107,7 @@ test-testbed: ## Test the testbed itself
 .PHONY: test-integration
 test-integration: build bin/testbed ## Test the manager on a real control plane (KICK_TEST_FULL=1: long stories at full length)
 	bin/testbed build
-	cd test/integration && go test -count=1 -timeout 40m ./...
+	cd test/integration && go test -count=1 -timeout 75m ./...
 
 # How long each fuzz test runs.
 FUZZTIME ?= 60s

@@ -267,7 +267,7 @@ func (m *machine) since() time.Time {
 // it may have been set.
 func (m *machine) waitForGate(block *gate.Block) Step {
 	step := m.waitWith(block.Phase, block.Reason, block.Message)
-	step.Status.Gate = &v1alpha1.Gate{Reason: block.Reason, Message: block.Message, RequeueAt: block.OpensAt}
+	step.Status.Gate = &v1alpha1.Gate{Reason: block.Reason, Message: cut(block.Message, maxMessage), RequeueAt: block.OpensAt}
 	step.RecheckAt = block.RecheckAt
 	if glance := m.now.Add(clockGlance); block.Phase == v1alpha1.PhaseWaitingForGate && step.RecheckAt.After(glance) {
 		step.RecheckAt = glance

@@ -1,7 +1,9 @@
 package request_test
 
 import (
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -245,4 +247,13 @@ func TestARestartWaitsUntilEverySourceIsRead(t *testing.T) {
 	w.facts.Unread = nil
 	w.kick()
 	w.expect("Pending/Progressing", "Executing/Stamping")
+}
+
+func TestWhatTheGateSaysIsBounded(t *testing.T) {
+	w := newWorld(t)
+	w.facts.Missing = []string{strings.Repeat("ü", 2000)}
+	w.decide()
+	if got := w.status.Gate.Message; len(got) > 1024 || !utf8.ValidString(got) {
+		t.Errorf("%d bytes", len(got))
+	}
 }

@@ -253,7 +253,7 @@ func TestARemovedStampIsWrittenAgainWithoutRegardToTheInterval(t *testing.T) {
 	w.facts.Stamp, w.revision = "", rollout.Revision{Name: "web-1", CreatedAt: at(0)}
 	w.facts.Evidence.Rollout = rollout.State{Complete: true}
 	w.decide()
-	if message := w.status.Conditions[0].Message; !strings.Contains(message, "removed by flux") {
+	if message := w.status.Conditions[0].Message; !strings.Contains(message, "last written by flux") {
 		t.Errorf("message %q", message)
 	}
 	w.pass(10)

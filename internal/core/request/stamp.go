@@ -44,7 +44,7 @@ func (m *machine) restart(stale freshness.Changes) Step {
 	}
 	if due.Attempts = m.repeats(due); due.Attempts > maxAttempts {
 		return m.end(v1alpha1.PhaseFailed, v1alpha1.ReasonStampRemoved, fmt.Sprintf(
-			"the annotation %s was removed from the Pod template %d times by %s; "+
+			"the annotation %s was removed from the Pod template %d times, which was last written by %s; "+
 				"exclude it from what that tool compares or resets", v1alpha1.RestartedAtAnnotation, due.Attempts, m.remover()))
 	}
 	m.setCauses(stale)
@@ -86,7 +86,8 @@ func (m *machine) firstChange(last gate.Restart) time.Time {
 	return last.At
 }
 
-// remover names who removed the stamp, as far as can be told.
+// remover names who probably removed the stamp. The API server does not say who removed a field; it says who else wrote to
+// the template.
 func (m *machine) remover() string {
 	if m.facts.TemplateWriter == "" {
 		return "a field manager that the API server does not name"
@@ -138,8 +139,8 @@ func (m *machine) resume() Step {
 	}
 	if next := current.StartedAt.Add(pause); current.Attempts < maxAttempts && m.now.Before(next) {
 		step := m.wait(v1alpha1.PhaseExecuting, v1alpha1.ReasonStamping,
-			fmt.Sprintf("the annotation %s was removed by %s; it is written again if Pods are still stale",
-				v1alpha1.RestartedAtAnnotation, m.remover()))
+			fmt.Sprintf("the annotation %s was removed from the Pod template, which was last written by %s; "+
+				"it is written again if Pods are still stale", v1alpha1.RestartedAtAnnotation, m.remover()))
 		step.RecheckAt = next
 		return step
 	}
