@@ -252,7 +252,7 @@ var _ = Describe("A person who asks for a restart", func() {
 		Expect(err).NotTo(HaveOccurred())
 		change(ctx, found, func(r *v1alpha1.KickRequest) {
 			r.Spec.Manual = &v1alpha1.ManualRestart{
-				RequestedAt: metav1.NowMicro(), RequestedBy: "testbed-admin", Reason: "an incident", Override: override,
+				RequestedAt: metav1.NowMicro(), RequestedBy: "admin", Reason: "an incident", Override: override,
 			}
 		})
 	}
@@ -270,7 +270,7 @@ var _ = Describe("A person who asks for a restart", func() {
 		found, err := requestOf(ctx, w)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(found.Status.Causes[0].Kind).To(Equal(v1alpha1.Manual))
-		Expect(found.Status.Causes[0].Name).To(Equal("testbed-admin"))
+		Expect(found.Status.Causes[0].Name).To(Equal("admin"))
 
 		change(ctx, plan, func(p *v1alpha1.KickPolicy) { p.Spec.Schedule = closedNow() })
 		ask(ctx, w, false)
