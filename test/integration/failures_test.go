@@ -144,7 +144,8 @@ var _ = Describe("A request", func() {
 		upgrade := func(ttl string) {
 			GinkgoHelper()
 			output, err := bed.Helm(ctx, "upgrade", "kick", "../../charts/kick", "--namespace", kickNamespace,
-				"--reuse-values", "--set", "requestTTL="+ttl, "--wait", "--timeout", "3m")
+				// Other specs have edited the registration of the webhooks, which Helm then leaves to them otherwise.
+				"--force-conflicts", "--reuse-values", "--set", "requestTTL="+ttl, "--wait", "--timeout", "3m")
 			Expect(err).NotTo(HaveOccurred(), output)
 		}
 		upgrade("1s")

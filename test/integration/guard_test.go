@@ -290,7 +290,7 @@ var _ = Describe("The guard", func() {
 		guarded(ctx, w)
 		upgrade := func(ctx context.Context, values ...string) {
 			GinkgoHelper()
-			output, err := bed.Helm(ctx, append([]string{"upgrade", "kick", "../../charts/kick", "--namespace", kickNamespace,
+			output, err := bed.Helm(ctx, append([]string{"upgrade", "kick", "../../charts/kick", "--namespace", kickNamespace, "--force-conflicts",
 				"--reset-values", "--wait", "--timeout", "3m"}, values...)...)
 			Expect(err).NotTo(HaveOccurred(), output)
 		}
