@@ -37,7 +37,6 @@ func (g *gathering) refresh(ctx context.Context) error {
 		return err
 	}
 	g.facts.Scope = scope
-	g.facts.References = g.workload.References()
 	g.facts.Observed = observed
 	g.facts.Stamp = g.workload.Stamp()
 	g.facts.Evidence = freshness.Evidence{

@@ -64,7 +64,7 @@ func (w *Workload) Generation() int64 { return w.object.GetGeneration() }
 func (w *Workload) Labels() labels.Set { return w.object.GetLabels() }
 
 // References are the sources that the Pod template consumes.
-func (w *Workload) References() []deps.Reference { return deps.Extract(w.template()) }
+func (w *Workload) References() []deps.Reference { return deps.Extract(&w.template().Spec) }
 
 // Reference is the use the Pod template makes of a source. It reports false for a source it does not consume.
 func (w *Workload) Reference(source deps.Source) (deps.Reference, bool) {

@@ -10,19 +10,19 @@ import (
 )
 
 func BenchmarkExtractOfTwentyContainers(b *testing.B) {
-	template := &corev1.PodTemplateSpec{}
+	spec := &corev1.PodSpec{}
 	for i := range 20 {
 		name := fmt.Sprintf("app-%d", i)
-		template.Spec.Volumes = append(template.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+		spec.Volumes = append(spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
 			Secret: &corev1.SecretVolumeSource{SecretName: name},
 		}})
-		template.Spec.Containers = append(template.Spec.Containers, container(name, func(c *corev1.Container) {
+		spec.Containers = append(spec.Containers, container(name, func(c *corev1.Container) {
 			c.Env = []corev1.EnvVar{secretKey("db"), secretKey(name), {Name: "PLAIN", Value: "value"}}
 			c.EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: named("settings")}}}
 			c.VolumeMounts = []corev1.VolumeMount{{Name: name, MountPath: "/mnt"}}
 		}))
 	}
 	for b.Loop() {
-		deps.Extract(template)
+		deps.Extract(spec)
 	}
 }

@@ -58,19 +58,19 @@ type Reference struct {
 	RequiredKeys []string
 }
 
-// Extract returns the sources that a Pod template consumes through env, envFrom, secret, configMap and projected
+// Extract returns the sources that a Pod, or a Pod template, consumes through env, envFrom, secret, configMap and projected
 // volumes, in containers, init containers and sidecars, sorted by source. Image pull secrets, service account
 // tokens and credentials of volume drivers are not read by containers and do not count.
-func Extract(template *corev1.PodTemplateSpec) []Reference {
+func Extract(spec *corev1.PodSpec) []Reference {
 	found := collector{}
-	for _, containers := range [][]corev1.Container{template.Spec.InitContainers, template.Spec.Containers} {
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range containers {
 			found.environment(&containers[i])
 		}
 	}
-	mounts := mountsByVolume(template)
-	for i := range template.Spec.Volumes {
-		volume := &template.Spec.Volumes[i]
+	mounts := mountsByVolume(spec)
+	for i := range spec.Volumes {
+		volume := &spec.Volumes[i]
 		for _, part := range partsOf(volume) {
 			found.volume(part, mounts[volume.Name])
 		}

@@ -143,7 +143,7 @@ func TestExtractFindsEveryWayToConsumeASource(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := deps.Extract(&corev1.PodTemplateSpec{Spec: tc.spec})
+			got := deps.Extract(&tc.spec)
 			keys := cmpopts.IgnoreFields(deps.Reference{}, "Whole", "Keys", "Required", "RequiredKeys")
 			if diff := cmp.Diff(tc.want, got, keys); diff != "" {
 				t.Errorf("references (-want +got):\n%s", diff)

@@ -13,7 +13,7 @@ import (
 // keysOfDB is a template's use of the Secret db.
 func keysOfDB(t *testing.T, spec corev1.PodSpec) deps.Reference {
 	t.Helper()
-	references := deps.Extract(&corev1.PodTemplateSpec{Spec: spec})
+	references := deps.Extract(&spec)
 	if len(references) != 1 || references[0].Source != secret("db") {
 		t.Fatalf("references %v", references)
 	}

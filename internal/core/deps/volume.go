@@ -74,9 +74,9 @@ type mount struct {
 }
 
 // mountsByVolume maps each volume to its mounts.
-func mountsByVolume(template *corev1.PodTemplateSpec) map[string][]mount {
+func mountsByVolume(spec *corev1.PodSpec) map[string][]mount {
 	mounts := map[string][]mount{}
-	for _, containers := range [][]corev1.Container{template.Spec.InitContainers, template.Spec.Containers} {
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range containers {
 			for _, m := range containers[i].VolumeMounts {
 				mounts[m.Name] = append(mounts[m.Name], mount{container: containers[i].Name, subPath: strings.Trim(m.SubPath, "/")})

@@ -119,7 +119,7 @@ type Verdict struct {
 
 // Judge compares the changes with the evidence, cheapest evidence first. The rollout must be complete: while one is
 // in progress there is no stable set of Pods to judge.
-func Judge(references []deps.Reference, changes Changes, evidence Evidence) Verdict {
+func Judge(changes Changes, evidence Evidence) Verdict {
 	open := changes.Without(evidence.Carried).After(evidence.CreatedAt)
 	if len(open) == 0 {
 		return Verdict{Outcome: Fresh}
@@ -139,7 +139,7 @@ func Judge(references []deps.Reference, changes Changes, evidence Evidence) Verd
 		return Verdict{Outcome: NeedsPods}
 	}
 	stale := open.filter(func(source deps.Source, at time.Time) bool {
-		return anyReaderOlder(evidence.Pods, readersOf(references, source), at)
+		return slices.ContainsFunc(evidence.Pods, func(pod Pod) bool { return pod.readBefore(source, at) })
 	})
 	if len(stale) == 0 {
 		return Verdict{Outcome: Fresh}
@@ -183,21 +183,4 @@ func (e Evidence) revisionBound() time.Time {
 		return stamp
 	}
 	return created
-}
-
-func readersOf(references []deps.Reference, source deps.Source) []deps.Reader {
-	for i := range references {
-		if references[i].Source == source {
-			return references[i].Readers
-		}
-	}
-	return nil
-}
-
-func anyReaderOlder(pods []Pod, readers []deps.Reader, at time.Time) bool {
-	return slices.ContainsFunc(pods, func(pod Pod) bool {
-		return slices.ContainsFunc(readers, func(reader deps.Reader) bool {
-			return slices.ContainsFunc(pod.boundsFor(reader), at.After)
-		})
-	})
 }

@@ -22,6 +22,8 @@ var (
 	db  = deps.Source{Kind: v1alpha1.Secret, Name: "db"}
 	cfg = deps.Source{Kind: v1alpha1.ConfigMap, Name: "cfg"}
 
+	wish = deps.Source{Kind: v1alpha1.Manual, Name: "jane"}
+
 	// The container app reads db from its environment and cfg from a volume; the container log reads neither.
 	references = []deps.Reference{
 		{Source: cfg, Readers: []deps.Reader{{Container: "app", Channel: deps.Volume}}},
@@ -30,7 +32,7 @@ var (
 )
 
 func pod(appStart float64) freshness.Pod {
-	return freshness.Pod{StartedAt: at(0), Containers: []freshness.Container{
+	return freshness.Pod{StartedAt: at(0), References: references, Containers: []freshness.Container{
 		{Name: "app", StartedAt: at(appStart)}, {Name: "log", StartedAt: at(0)},
 	}}
 }
@@ -169,6 +171,28 @@ func TestJudge(t *testing.T) {
 			changes: freshness.Changes{db: at(25), cfg: at(15)}, evidence: evidence(pods(pod(20))),
 			want: freshness.Verdict{Outcome: freshness.Stale, Stale: freshness.Changes{db: at(25)}},
 		},
+		"a Pod of an older template reads what that one says": {
+			changes: freshness.Changes{db: at(25)},
+			evidence: evidence(pods(pod(30), freshness.Pod{
+				References: []deps.Reference{{Source: db, Readers: []deps.Reader{{Container: "log", Channel: deps.Environment}}}},
+				Containers: []freshness.Container{{Name: "app", StartedAt: at(30)}, {Name: "log", StartedAt: at(20)}},
+			})),
+			want: freshness.Verdict{Outcome: freshness.Stale, Stale: freshness.Changes{db: at(25)}},
+		},
+		"a Pod of an older template that does not read the source is no matter": {
+			changes: freshness.Changes{db: at(25)},
+			evidence: evidence(pods(pod(30), freshness.Pod{
+				Containers: []freshness.Container{{Name: "app", StartedAt: at(20)}},
+			})),
+			want: freshness.Verdict{Outcome: freshness.Fresh},
+		},
+		"a person's wish concerns every container": {
+			changes: freshness.Changes{wish: at(25)},
+			evidence: evidence(pods(freshness.Pod{
+				Containers: []freshness.Container{{Name: "app", StartedAt: at(30)}, {Name: "log", StartedAt: at(20)}},
+			})),
+			want: freshness.Verdict{Outcome: freshness.Stale, Stale: freshness.Changes{wish: at(25)}},
+		},
 		"no Pod runs, so none is stale": {
 			changes: freshness.Changes{db: at(500)}, evidence: evidence(pods()),
 			want: freshness.Verdict{Outcome: freshness.Fresh},
@@ -188,7 +212,7 @@ func TestJudge(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := freshness.Judge(references, tc.changes, tc.evidence)
+			got := freshness.Judge(tc.changes, tc.evidence)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("verdict (-want +got):\n%s", diff)
 			}
@@ -221,7 +245,9 @@ func TestPodOf(t *testing.T) {
 			Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(at(seconds))},
 		}}
 	}
-	live := &corev1.Pod{Status: corev1.PodStatus{
+	live := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", EnvFrom: []corev1.EnvFromSource{
+		{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "db"}}},
+	}}}}, Status: corev1.PodStatus{
 		Phase: corev1.PodRunning, StartTime: &start,
 		InitContainerStatuses: []corev1.ContainerStatus{
 			{Name: "init", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
@@ -240,6 +266,8 @@ func TestPodOf(t *testing.T) {
 		{Name: "init", StartedAt: at(2)},
 		{Name: "sidecar", StartedAt: at(4)},
 		{Name: "app", StartedAt: at(9), Restarted: true},
+	}, References: []deps.Reference{
+		{Source: db, Readers: []deps.Reader{{Container: "app", Channel: deps.Environment}}, Whole: true, Required: true},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" || !runs {
 		t.Errorf("runs %v; evidence (-want +got):\n%s", runs, diff)

@@ -1,10 +1,12 @@
 package freshness
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/kick-dev/kick/api/v1alpha1"
 	"github.com/kick-dev/kick/internal/core/deps"
 )
 
@@ -18,6 +20,9 @@ type Pod struct {
 	StartedAt time.Time
 	// Containers are those that have read their sources.
 	Containers []Container
+	// References are the sources that the Pod itself consumes. Those of the present template would not do: a Pod of an
+	// older one stays where the strategy is OnDelete or a partition keeps it.
+	References []deps.Reference
 }
 
 // Container is the run of a container in a Pod, in whole seconds.
@@ -34,7 +39,7 @@ func PodOf(pod *corev1.Pod) (Pod, bool) {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return Pod{}, false
 	}
-	evidence := Pod{StartedAt: pod.CreationTimestamp.Time}
+	evidence := Pod{StartedAt: pod.CreationTimestamp.Time, References: deps.Extract(&pod.Spec)}
 	if pod.Status.StartTime != nil {
 		evidence.StartedAt = pod.Status.StartTime.Time
 	}
@@ -65,6 +70,25 @@ func (p *Pod) add(status *corev1.ContainerStatus, startedAt time.Time) {
 		StartedAt: startedAt,
 		Restarted: status.RestartCount > 0,
 	})
+}
+
+// readBefore tells whether some container may have read the source before the instant, and not since.
+func (p *Pod) readBefore(source deps.Source, at time.Time) bool {
+	return slices.ContainsFunc(p.readersOf(source), func(reader deps.Reader) bool {
+		return slices.ContainsFunc(p.boundsFor(reader), at.After)
+	})
+}
+
+func (p *Pod) readersOf(source deps.Source) []deps.Reader {
+	if source.Kind == v1alpha1.Manual {
+		return []deps.Reader{{}} // What a person asks for, every container takes up at its start.
+	}
+	for i := range p.References {
+		if p.References[i].Source == source {
+			return p.References[i].Readers
+		}
+	}
+	return nil
 }
 
 // boundsFor returns, for each run of the reading container in the Pod, the latest instant as of which it provably has

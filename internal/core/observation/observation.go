@@ -117,19 +117,21 @@ func rebase(record Record, sight Sight) Record {
 
 // changeTime dates a change of content. The API server dates most writes, in whole seconds; within that second the
 // time of observation is the better evidence. Outside it the server is believed, and the change may have come as late as
-// the end of the second: a clock that has not even reached the second would otherwise date the change to its beginning, and
-// a container that started before the change in that second would count as one that carries it. The server does not date a write that only
-// removes a key, a second write in one second, or one that strips managedFields: those happened after the recorded
-// write and are dated now. Change times of one source never go back, so that "covered" can be told by comparison.
+// the end of the second: a clock that is not beyond the beginning of the second would otherwise date the change to that
+// beginning, and a container that started before the change in that second would count as one that carries it. The
+// server does not date a write that only removes a key, a second write in one second, or one that strips managedFields:
+// those happened after the recorded write and are dated now. Change times of one source never go back, so that "covered"
+// can be told by comparison.
 func changeTime(record Record, lastWrite, now time.Time) time.Time {
+	now = now.Truncate(Precision)
 	changed := later(now, lastWrite)
 	if lastWrite.After(record.LastWrite) {
 		endOfSecond := lastWrite.Add(time.Second - Precision)
-		if changed.After(endOfSecond) || now.Before(lastWrite) {
+		if changed.After(endOfSecond) || !now.After(lastWrite) {
 			changed = endOfSecond
 		}
 	}
-	return later(changed.Truncate(Precision), record.ChangedAt.Add(Precision))
+	return later(changed, record.ChangedAt.Add(Precision))
 }
 
 func later(a, b time.Time) time.Time {

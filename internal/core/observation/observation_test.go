@@ -65,6 +65,10 @@ func TestObserve(t *testing.T) {
 			record: known(), sight: sight("2", "new", at(time.Minute)), now: at(time.Minute - 300*time.Millisecond),
 			want: observation.Relevant, changedAt: at(time.Minute + time.Second - time.Microsecond), pending: true,
 		},
+		"nor does one that stands at the beginning of that second": {
+			record: known(), sight: sight("2", "new", at(time.Minute)), now: at(time.Minute),
+			want: observation.Relevant, changedAt: at(time.Minute + time.Second - time.Microsecond), pending: true,
+		},
 		"a removed key, which the server does not date, is dated by the observation": {
 			record: known(), sight: sight("2", "less", noon), now: at(time.Hour),
 			want: observation.Relevant, changedAt: at(time.Hour), pending: true,

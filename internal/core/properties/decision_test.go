@@ -60,7 +60,6 @@ func (m *manager) gather(w *snapshot) *gathering {
 func (m *manager) refresh(g *gathering, w *snapshot) {
 	g.w = w
 	g.facts.Scope = m.scopeOf(w)
-	g.facts.References = references(w.id)
 	g.facts.Observed = m.observed(w, g.facts.Scope)
 	g.facts.Stamp = w.id.stamp
 	g.facts.Evidence = freshness.Evidence{CreatedAt: w.created, Rollout: w.rollout()}

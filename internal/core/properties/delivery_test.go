@@ -276,7 +276,7 @@ var extracted = map[int][]deps.Reference{}
 // references asks the core what a template consumes.
 func references(id templateID) []deps.Reference {
 	if extracted[id.shape] == nil {
-		extracted[id.shape] = deps.Extract(id.template())
+		extracted[id.shape] = deps.Extract(&id.template().Spec)
 	}
 	return extracted[id.shape]
 }

@@ -71,8 +71,6 @@ const (
 	datedLate  = "extra: dated later than it happened"
 	volumeLag  = "extra: a restarted container may have found old files"
 	overtaking = "extra: over a rollout that does not complete"
-	// What a Pod reads is told from the present template. Partitions and OnDelete keep Pods of older ones.
-	olderTemplate = "extra: a Pod of an older template, which reads less"
 	// A revision that is taken up again does not tell when.
 	intoRollback = "extra: into a rollback, whose revision is old"
 )

@@ -191,7 +191,7 @@ func (w *workload) evidence() []freshness.Pod {
 
 // object is the Pod as the API server returns it.
 func (p *pod) object() *corev1.Pod {
-	object := &corev1.Pod{ObjectMeta: p.w.owned(p.name, p.created)}
+	object := &corev1.Pod{ObjectMeta: p.w.owned(p.name, p.created), Spec: p.revision.id.template().Spec}
 	if p.deleted {
 		now := metav1.NewTime(p.w.c.second())
 		object.DeletionTimestamp = &now

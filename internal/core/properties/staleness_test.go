@@ -2,6 +2,7 @@ package properties_test
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/kick-dev/kick/internal/core/deps"
@@ -12,16 +13,23 @@ const filesTrail = 2 * time.Minute
 
 // view is what somebody knows: the template, the policies, the labels of sources, and the versions of their content.
 type view struct {
+	id       templateID
 	shape    shape
 	rules    rules
 	labels   func(deps.Source) (map[string]string, bool)
 	versions func(deps.Source) (int, bool)
 }
 
+// reference is what the core finds that the template reads of a source.
+func (v view) reference(name deps.Source) deps.Reference {
+	found, _ := referenceOf(v.id, name)
+	return found
+}
+
 // truth is the view of the API server.
 func (c *cluster) truth(w *workload) view {
 	return view{
-		shape: shapes[w.spec.id.shape],
+		id: w.spec.id, shape: shapes[w.spec.id.shape],
 		rules: rulesFor(c.policies, w.labels),
 		labels: func(name deps.Source) (map[string]string, bool) {
 			if s := c.sources[name]; s != nil {
@@ -38,7 +46,7 @@ func (c *cluster) truth(w *workload) view {
 // view is that of a manager.
 func (m *manager) view(w *snapshot) view {
 	return view{
-		shape: shapes[w.id.shape],
+		id: w.id, shape: shapes[w.id.shape],
 		rules: rulesFor(m.policies, w.labels),
 		labels: func(name deps.Source) (map[string]string, bool) {
 			if s := m.sources[name]; s != nil {
@@ -60,7 +68,10 @@ type old struct {
 	r reading
 	// change is the last change of what counts.
 	change int
-	keys   []string
+	// keys are those that count, nil for all: those that the present template reads, whatever its Pods read.
+	keys []string
+	// reference is what the present template reads of the source.
+	reference deps.Reference
 }
 
 // readings are all that running containers have read in the scope of a view, of sources that exist.
@@ -80,9 +91,9 @@ func (c *cluster) readings(w *workload, v view) []old {
 				if !exists || !known || !v.rules.admits(labels) {
 					continue
 				}
-				o := old{p: p, k: k, r: r}
+				o := old{p: p, k: k, r: r, reference: v.reference(r.use.source)}
 				if v.rules.byKey(labels) {
-					o.keys = p.shape().mergedKeys(r.use.source)
+					o.keys = v.shape.mergedKeys(r.use.source)
 				}
 				o.change = c.relevant(r.use.source, o.keys, version)
 				all = append(all, o)
@@ -98,8 +109,8 @@ func (o old) behind() bool { return o.r.version < o.change }
 // lacking tells whether what the container carries differs from what it should carry.
 func (c *cluster) lacking(o old) bool {
 	keys := o.keys
-	if keys != nil {
-		keys = o.r.use.keys()
+	if read := o.r.use.keys(); keys != nil && read != nil {
+		keys = slices.DeleteFunc(read, func(key string) bool { return !slices.Contains(keys, key) })
 	}
 	return o.behind() && !maps.Equal(part(o.r.data, keys), part(c.history[o.r.use.source][o.change].data, keys))
 }
@@ -122,8 +133,7 @@ func (c *cluster) excuse(o old, record remembered) string {
 	change := c.history[o.r.use.source][o.change]
 	date := record.ChangedAt
 	if o.keys != nil {
-		reference, _ := referenceOf(o.p.revision.id, o.r.use.source)
-		date, _ = record.Consumed(reference)
+		date, _ = record.Consumed(o.reference)
 	}
 	w := o.p.w
 	stamp, err := time.Parse(time.RFC3339Nano, w.spec.id.stamp)

@@ -2,7 +2,6 @@ package properties_test
 
 import (
 	"maps"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -146,9 +145,6 @@ func (j *judge) needed(s stamping, v view) {
 		default:
 			cause = sameSecond
 		}
-	}
-	if cause == "" && slices.ContainsFunc(s.w.live(), func(p *pod) bool { return p.revision.id.shape != s.judged.id.shape }) {
-		cause = olderTemplate
 	}
 	if cause == "" && !s.w.completed {
 		cause = overtaking

@@ -2,7 +2,6 @@ package request
 
 import (
 	"maps"
-	"slices"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
 	"github.com/kick-dev/kick/internal/core/deps"
@@ -28,7 +27,6 @@ func (m *machine) addManual() {
 	maps.Copy(changes, m.facts.Changes)
 	changes[source] = manual.RequestedAt.Time
 	m.facts.Changes = changes
-	m.facts.References = slices.Concat(m.facts.References, []deps.Reference{{Source: source, Readers: []deps.Reader{{}}, Whole: true}})
 }
 
 // asked tells whether a person waits for the restart: it was asked for and has not been made.

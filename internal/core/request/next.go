@@ -107,10 +107,13 @@ func (m *machine) overdue(progress string) Step {
 	if !m.facts.Evidence.RevisionRead {
 		return Step{Need: NeedRevision}
 	}
-	if revision := m.facts.Evidence.Revision; revision != nil {
-		if deadline := revision.CreatedAt.Add(m.rolloutDeadline()); m.now.Before(deadline) {
-			return m.rollOut(progress, deadline)
-		}
+	revision := m.facts.Evidence.Revision
+	if revision == nil {
+		// The workload controller has yet to see the template: the rollout has not even begun.
+		return m.rollOut(progress, m.now.Add(clockGlance))
+	}
+	if deadline := revision.CreatedAt.Add(m.rolloutDeadline()); m.now.Before(deadline) {
+		return m.rollOut(progress, deadline)
 	}
 	return m.overtake(v1alpha1.ReasonRolloutDeadlineExceeded,
 		fmt.Sprintf("the rollout is not complete after %s: %s", m.rolloutDeadline(), progress))
@@ -138,7 +141,7 @@ func (m *machine) rollOut(progress string, deadline time.Time) Step {
 func (m *machine) watchManual() Step {
 	evidence := m.facts.Evidence
 	evidence.Carried = freshness.Coverage{} // Pods with the older template are still running.
-	switch freshness.Judge(m.facts.References, m.facts.Changes, evidence).Outcome {
+	switch freshness.Judge(m.facts.Changes, evidence).Outcome {
 	case freshness.NeedsRevision:
 		return Step{Need: NeedRevision}
 	case freshness.NeedsPods:
@@ -302,7 +305,7 @@ func (m *machine) waitForRollout() Step {
 func (m *machine) overtakeOther() Step {
 	verdict := freshness.JudgeTemplate(m.facts.Changes, m.facts.Evidence)
 	if verdict.Outcome == freshness.Stale {
-		verdict = freshness.Judge(m.facts.References, verdict.Stale, m.facts.Evidence)
+		verdict = freshness.Judge(verdict.Stale, m.facts.Evidence)
 	}
 	switch verdict.Outcome {
 	case freshness.NeedsPods:
@@ -329,7 +332,7 @@ func (m *machine) waitForOther(deadline time.Time) Step {
 
 // settle judges a complete rollout: stale Pods are restarted, fresh ones end the request in the given phase.
 func (m *machine) settle(fresh v1alpha1.Phase) Step {
-	verdict := freshness.Judge(m.facts.References, m.facts.Changes, m.facts.Evidence)
+	verdict := freshness.Judge(m.facts.Changes, m.facts.Evidence)
 	switch verdict.Outcome {
 	case freshness.NeedsRevision:
 		return Step{Need: NeedRevision}

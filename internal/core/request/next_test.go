@@ -230,7 +230,7 @@ func TestWarranted(t *testing.T) {
 			w := newWorld(t)
 			tc.change(w)
 			w.facts.Evidence.Revision, w.facts.Evidence.RevisionRead = &w.revision, true
-			w.facts.Evidence.Pods, w.facts.Evidence.PodsRead = w.pods, true
+			w.facts.Evidence.Pods, w.facts.Evidence.PodsRead = w.readPods(), true
 			if got, need := request.Warranted(w.facts); got != tc.want || need != request.NeedNothing {
 				t.Errorf("warranted %v (need %v), want %v", got, need, tc.want)
 			}

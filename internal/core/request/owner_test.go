@@ -91,7 +91,7 @@ func decideLive(t rapid.TB, w *world, live gitops.Facts) request.Step {
 		case request.NeedRevision:
 			facts.Evidence.Revision, facts.Evidence.RevisionRead = &w.revision, true
 		case request.NeedPods:
-			facts.Evidence.Pods, facts.Evidence.PodsRead = w.pods, true
+			facts.Evidence.Pods, facts.Evidence.PodsRead = w.readPods(), true
 		case request.NeedRoom:
 			facts.Room = request.Room{Asked: true}
 		case request.NeedNothing:

@@ -21,7 +21,7 @@ func TestChangesThatComeTogetherLeadToOneRestart(t *testing.T) {
 	w := newWorld(t)
 	w.manage(false, quietly())
 	cfg := deps.Source{Kind: v1alpha1.ConfigMap, Name: "cfg"}
-	w.facts.References = append(w.facts.References, deps.Reference{Source: cfg, Readers: []deps.Reader{{Container: "app"}}})
+	w.references = append(w.references, deps.Reference{Source: cfg, Readers: []deps.Reader{{Container: "app"}}})
 	if step := w.decide(); !step.RecheckAt.Equal(at(65)) {
 		t.Errorf("recheck at %s, want %s", step.RecheckAt, at(65))
 	}

@@ -29,8 +29,6 @@ type Facts struct {
 
 	// Scope is what the policies say about the workload.
 	Scope policy.Scope
-	// References are the sources the Pod template consumes.
-	References []deps.Reference
 	Observed
 	// Manual is the restart that a person asked for, nil for none.
 	Manual *v1alpha1.ManualRestart
@@ -139,7 +137,7 @@ func Warranted(facts Facts) (stale bool, need Need) {
 		return false, NeedNothing
 	}
 	facts.Evidence.Stamp = facts.Stamp
-	stale, need = conclude(freshness.Judge(facts.References, facts.Changes, facts.Evidence))
+	stale, need = conclude(freshness.Judge(facts.Changes, facts.Evidence))
 	if stale && facts.Evidence.Rollout.Partial {
 		// Pods that a partition keeps on an older template stay as they are, however often the template is stamped.
 		return conclude(freshness.JudgeTemplate(facts.Changes, facts.Evidence))

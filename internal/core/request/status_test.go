@@ -19,7 +19,7 @@ func TestStatusIsBounded(t *testing.T) {
 	for i := range 300 {
 		name := strings.Repeat("n", 200) + string(rune('a'+i%26)) + strings.Repeat("x", i/26)
 		w.facts.Changes[deps.Source{Kind: v1alpha1.Secret, Name: name}] = at(60 + float64(i)/1000)
-		w.facts.References = append(w.facts.References, deps.Reference{
+		w.references = append(w.references, deps.Reference{
 			Source: deps.Source{Kind: v1alpha1.Secret, Name: name}, Readers: []deps.Reader{{Container: "app"}},
 		})
 	}
@@ -42,7 +42,7 @@ func TestMoreSourcesThanTheListHoldsAreCovered(t *testing.T) {
 	for i := range 400 {
 		source := deps.Source{Kind: v1alpha1.ConfigMap, Name: fmt.Sprint("cfg-", i)}
 		w.facts.Changes[source] = at(60)
-		w.facts.References = append(w.facts.References, deps.Reference{Source: source, Readers: []deps.Reader{{Container: "app"}}})
+		w.references = append(w.references, deps.Reference{Source: source, Readers: []deps.Reader{{Container: "app"}}})
 	}
 	w.facts.Evidence.Rollout.Partial = true
 	w.kick()

@@ -1,6 +1,7 @@
 package request_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -33,7 +34,9 @@ type world struct {
 	status v1alpha1.KickRequestStatus
 
 	revision rollout.Revision
-	pods     []freshness.Pod
+	// references are what the Pods consume.
+	references []deps.Reference
+	pods       []freshness.Pod
 	// full is the limit on concurrent restarts that is reached.
 	full   string
 	steps  []string
@@ -44,7 +47,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, now: at(61), revision: rollout.Revision{Name: "web-1", CreatedAt: at(0)}}
-	w.facts.References = []deps.Reference{{Source: db, Readers: []deps.Reader{{Container: "app"}}}}
+	w.references = []deps.Reference{{Source: db, Readers: []deps.Reader{{Container: "app"}}}}
 	w.facts.Changes = freshness.Changes{db: at(60)}
 	w.facts.Evidence.CreatedAt = at(-60)
 	w.facts.Evidence.Rollout.Complete = true
@@ -66,6 +69,15 @@ func (w *world) startPods(seconds float64) {
 	w.pods = []freshness.Pod{{StartedAt: at(seconds), Containers: []freshness.Container{{Name: "app", StartedAt: at(seconds)}}}}
 }
 
+// readPods returns the Pods, which are of the present template.
+func (w *world) readPods() []freshness.Pod {
+	pods := slices.Clone(w.pods)
+	for i := range pods {
+		pods[i].References = w.references
+	}
+	return pods
+}
+
 // decide runs Next until it needs nothing more, and stores its status.
 func (w *world) decide() request.Step {
 	w.t.Helper()
@@ -80,7 +92,7 @@ func (w *world) decide() request.Step {
 		case request.NeedRevision:
 			facts.Evidence.Revision, facts.Evidence.RevisionRead = &w.revision, true
 		case request.NeedPods:
-			facts.Evidence.Pods, facts.Evidence.PodsRead = w.pods, true
+			facts.Evidence.Pods, facts.Evidence.PodsRead = w.readPods(), true
 		case request.NeedNothing:
 			w.checkRepeatable(facts, step)
 			w.status = step.Status
