@@ -27,11 +27,14 @@ func content(t *testing.T, version string, second int, pairs ...string) observat
 
 func consuming(keys ...string) deps.Reference { return deps.Reference{Keys: keys, RequiredKeys: keys} }
 
-// seen observes sights one after the other, each at its own second.
+// delay is from a write to its observation.
+const delay = time.Millisecond
+
+// seen observes sights one after the other.
 func seen(sights ...observation.Sight) observation.Record {
 	var record *observation.Record
 	for _, s := range sights {
-		next, _ := observation.Observe(record, s, s.LastWrite)
+		next, _ := observation.Observe(record, s, s.LastWrite.Add(delay))
 		record = &next
 	}
 	return *record
@@ -50,11 +53,11 @@ func TestAConsumerOfSomeKeysSeesTheirChangesAlone(t *testing.T) {
 		keys      map[string]time.Time
 	}{
 		"an unchanged key":      {consuming("a"), 0, map[string]time.Time{"a": at(0)}},
-		"a changed key":         {consuming("b"), 10 * time.Second, map[string]time.Time{"b": at(10 * time.Second)}},
-		"a removed key":         {consuming("c"), 20 * time.Second, map[string]time.Time{"c": at(20 * time.Second)}},
-		"an added key":          {consuming("d"), 30 * time.Second, map[string]time.Time{"d": at(30 * time.Second)}},
-		"the latest of two":     {consuming("a", "b"), 10 * time.Second, map[string]time.Time{"a": at(0), "b": at(10 * time.Second)}},
-		"the source as a whole": {deps.Reference{Whole: true}, 30 * time.Second, nil},
+		"a changed key":         {consuming("b"), 10*time.Second + delay, map[string]time.Time{"b": at(10*time.Second + delay)}},
+		"a removed key":         {consuming("c"), 20*time.Second + delay, map[string]time.Time{"c": at(20*time.Second + delay)}},
+		"an added key":          {consuming("d"), 30*time.Second + delay, map[string]time.Time{"d": at(30*time.Second + delay)}},
+		"the latest of two":     {consuming("a", "b"), 10*time.Second + delay, map[string]time.Time{"a": at(0), "b": at(10*time.Second + delay)}},
+		"the source as a whole": {deps.Reference{Whole: true}, 30*time.Second + delay, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			changedAt, keys := record.Consumed(tc.reference)
@@ -92,7 +95,7 @@ func TestEveryChangeOfASourceOfVeryManyKeysCounts(t *testing.T) {
 	many := content(t, "2", 10, "a2")
 	many.Keys = nil
 	record := seen(content(t, "1", 0, "a1"), many)
-	if changedAt, keys := record.Consumed(consuming("a")); !changedAt.Equal(at(10*time.Second)) || keys != nil {
+	if changedAt, keys := record.Consumed(consuming("a")); !changedAt.Equal(at(10*time.Second+delay)) || keys != nil {
 		t.Errorf("changed at %s, keys %v", changedAt, keys)
 	}
 	if lacks := record.Lacks(consuming("b")); lacks != "" {
@@ -124,7 +127,7 @@ func TestTheMemoryOfRemovedKeysIsBounded(t *testing.T) {
 		}
 		s := observation.Sight{ResourceVersion: fmt.Sprint(round), Fingerprint: fmt.Append(nil, round), KeyID: "k", Keys: keys,
 			LastWrite: at(time.Duration(round) * time.Minute)}
-		next, _ := observation.Observe(record, s, s.LastWrite)
+		next, _ := observation.Observe(record, s, s.LastWrite.Add(delay))
 		record = &next
 	}
 	if len(record.Keys) != 2*fingerprint.MaxKeys {
