@@ -52,24 +52,4 @@ var _ = Describe("kubectl wait --for=condition=Ready", func() {
 		}
 		restarted(ctx, 2, w)
 	}, NodeTimeout(patience*2))
-
-	// A request that ended before is Ready until KICK has seen the next change: nothing on the object tells that there is
-	// something KICK has not seen.
-	PIt("does not return on the end of the restart before, however late KICK sees the change", Serial, func(ctx SpecContext) {
-		namespace := newNamespace(ctx)
-		source, w := secret(namespace, "db", "1"), deployment(namespace, "web", envFromSecret("db"))
-		adopted(ctx, namespace, source, w)
-		rewrite(ctx, source, "2")
-		reached(ctx, v1alpha1.PhaseSucceeded, w)
-		before := stampOf(ctx, w)
-		running, err := bed.Pods(kickNamespace, kickSelector)
-		Expect(err).NotTo(HaveOccurred())
-		for _, process := range running {
-			Expect(process.Pause()).To(Succeed())
-			DeferCleanup(process.Resume)
-		}
-		rewrite(ctx, source, "3")
-		kubectlWait(ctx, w, v1alpha1.ConditionReady)
-		Expect(stampOf(ctx, w)).NotTo(Equal(before))
-	}, NodeTimeout(patience*2))
 })

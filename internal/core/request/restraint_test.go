@@ -215,6 +215,22 @@ func TestThePolicySaysHowLongARolloutMayTake(t *testing.T) {
 	w.expect("Executing/Stamping", "Executing/RollingOut", "Failed/RolloutDeadlineExceeded")
 }
 
+func TestARolloutThatHasNotBegunIsNotOverdue(t *testing.T) {
+	w := newWorld(t)
+	w.manageBy(v1alpha1.KickPolicySpec{Restart: v1alpha1.Restart{RolloutDeadline: lasting(time.Minute)}})
+	w.kick()
+	w.decide()
+	w.pass(60)
+	begun := w.revision
+	w.revision = rollout.Revision{} // somebody has just changed the template again
+	if step := w.decide(); !step.RecheckAt.After(w.now) {
+		t.Errorf("looks again at %s, want later than %s", step.RecheckAt, w.now)
+	}
+	w.revision = begun
+	w.decide()
+	w.expect("Executing/Stamping", "Executing/RollingOut", "Executing/RollingOut", "Failed/RolloutDeadlineExceeded")
+}
+
 func TestSomebodyElsesStuckRolloutHoldsAChangeBackAsLongAsThePolicySays(t *testing.T) {
 	w := newWorld(t)
 	w.manageBy(v1alpha1.KickPolicySpec{Restart: v1alpha1.Restart{RolloutDeadline: lasting(2 * time.Minute)}})

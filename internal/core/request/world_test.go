@@ -33,6 +33,7 @@ type world struct {
 	facts  request.Facts
 	status v1alpha1.KickRequestStatus
 
+	// revision is that of the template, without a name while the workload controller has not made it.
 	revision rollout.Revision
 	// references are what the Pods consume.
 	references []deps.Reference
@@ -69,6 +70,13 @@ func (w *world) startPods(seconds float64) {
 	w.pods = []freshness.Pod{{StartedAt: at(seconds), Containers: []freshness.Container{{Name: "app", StartedAt: at(seconds)}}}}
 }
 
+func (w *world) readRevision() *rollout.Revision {
+	if w.revision.Name == "" {
+		return nil
+	}
+	return &w.revision
+}
+
 // readPods returns the Pods, which are of the present template.
 func (w *world) readPods() []freshness.Pod {
 	pods := slices.Clone(w.pods)
@@ -90,7 +98,7 @@ func (w *world) decide() request.Step {
 		case request.NeedRoom:
 			facts.Room = request.Room{Asked: true, Full: w.full}
 		case request.NeedRevision:
-			facts.Evidence.Revision, facts.Evidence.RevisionRead = &w.revision, true
+			facts.Evidence.Revision, facts.Evidence.RevisionRead = w.readRevision(), true
 		case request.NeedPods:
 			facts.Evidence.Pods, facts.Evidence.PodsRead = w.readPods(), true
 		case request.NeedNothing:
