@@ -6,22 +6,21 @@ import (
 
 	"k8s.io/utils/keymutex"
 
-	"github.com/kick-dev/kick/internal/cluster/servertime"
 	"github.com/kick-dev/kick/internal/cluster/workload"
-	"github.com/kick-dev/kick/internal/core/request"
 )
 
-// coalescer sees to it that a workload whose sources changed has one open request: ensure(w, θ), §10 of the model.
+// coalescer sees to it that a workload whose sources changed has one request that is decided about: ensure(w, θ), §10 of
+// the model.
 type coalescer struct {
-	scopes   *scopes
 	requests *requests
-	clock    *servertime.Clock
 	wakeup   *waker[workload.Key]
 	// locks keep two sources that changed together from making the request of one workload at the same time.
 	locks keymutex.KeyMutex
 }
 
-// ensure creates the request of a consumer or opens it again, and returns when that is durable. It may be repeated.
+// ensure creates the request of a consumer, durably, or has the one there is decided about. That one is open from the
+// moment at which the change is on record, since it does not cover it, and the decision is what stores the rest: a process
+// that dies before leaves it to the next one, which decides about every workload at its start. It may be repeated.
 func (c *coalescer) ensure(ctx context.Context, target consumer) (err error) {
 	key := target.workload.Key.String()
 	c.locks.LockKey(key)
@@ -39,15 +38,6 @@ func (c *coalescer) ensure(ctx context.Context, target consumer) (err error) {
 	}
 	if present == nil {
 		return c.requests.create(ctx, target.workload)
-	}
-	observed, err := c.scopes.observed(ctx, target.workload, target.scope)
-	if err != nil {
-		return err
-	}
-	if status, changed := request.Reopen(present.Status, observed, c.clock.Now()); changed {
-		if _, err := c.requests.saveStatus(ctx, present, status); err != nil {
-			return err
-		}
 	}
 	c.wakeup.wake(target.workload.Key)
 	return nil

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -24,6 +25,10 @@ type gathering struct {
 	workload   *workload.Workload
 	inspection *workload.Inspection
 	facts      request.Facts
+	// restarts is true if what is decided is a restart, before which the workload itself is read.
+	restarts bool
+	// live is the workload as the API server has it, if it was read ahead of the need.
+	live *workload.Workload
 }
 
 // refresh takes the facts that cost no request.
@@ -63,11 +68,7 @@ func (g *gathering) supply(ctx context.Context, need request.Need) (bool, error)
 		g.revisions.put(g.workload, revision)
 		g.facts.Evidence.Revision, g.facts.Evidence.RevisionRead = revision, true
 	case request.NeedPods:
-		pods, err := g.inspection.Pods(ctx)
-		if err != nil {
-			return false, err
-		}
-		g.facts.Evidence.Pods, g.facts.Evidence.PodsRead = pods, true
+		return g.supplyPods(ctx)
 	case request.NeedRoom:
 		g.facts.Room = request.Room{Asked: true, Full: g.slots.take(g.workload.Key, g.facts.Scope)}
 	case request.NeedNothing:
@@ -75,12 +76,35 @@ func (g *gathering) supply(ctx context.Context, need request.Need) (bool, error)
 	return true, nil
 }
 
+// supplyPods lists the Pods. The next thing asked for is the workload itself, unless no Pod is stale, so both are read at
+// the same time.
+func (g *gathering) supplyPods(ctx context.Context) (bool, error) {
+	var ahead sync.WaitGroup
+	var failed error
+	if g.restarts && !g.facts.Live {
+		ahead.Go(func() { g.live, failed = g.workloads.Read(ctx, g.workload.Key) })
+	}
+	pods, err := g.inspection.Pods(ctx)
+	ahead.Wait()
+	if err := errors.Join(err, failed); err != nil {
+		return false, err
+	}
+	g.facts.Evidence.Pods, g.facts.Evidence.PodsRead = pods, true
+	return true, nil
+}
+
 // supplyLive reads the workload from the API server. Evidence gathered about the cached one stays valid if the spec is
 // the same.
 func (g *gathering) supplyLive(ctx context.Context) (bool, error) {
-	live, err := g.workloads.Read(ctx, g.workload.Key)
-	if err != nil || live == nil || live.UID() != g.workload.UID() {
-		return false, err
+	live := g.live
+	if live == nil {
+		var err error
+		if live, err = g.workloads.Read(ctx, g.workload.Key); err != nil {
+			return false, err
+		}
+	}
+	if live == nil || live.UID() != g.workload.UID() {
+		return false, nil
 	}
 	before, evidence := g.workload.Generation(), g.facts.Evidence
 	g.workload = live

@@ -149,6 +149,7 @@ func (r *kickRequestReconciler) advance(
 	ctx context.Context, present *v1alpha1.KickRequest, target *workload.Workload,
 ) (ctrl.Result, error) {
 	g := r.gathering(target)
+	g.restarts = true
 	g.facts.RequestGeneration, g.facts.Manual = present.Generation, present.Spec.Manual
 	r.attempts.recall(present, &g.facts)
 	if err := g.refresh(ctx); err != nil {

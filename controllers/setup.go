@@ -149,7 +149,7 @@ func newShell(mgr ctrl.Manager, options Options) (*shell, error) {
 		watched: options.WatchNamespaces,
 	}
 	s.coalescer = &coalescer{
-		scopes: s.scopes, requests: s.requests, clock: options.Clock, wakeup: s.wakeRequest, locks: keymutex.NewHashed(coalescerLocks),
+		requests: s.requests, wakeup: s.wakeRequest, locks: keymutex.NewHashed(coalescerLocks),
 	}
 	return s, nil
 }

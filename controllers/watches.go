@@ -6,8 +6,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
@@ -107,15 +109,34 @@ func (s *shell) sourcesOfPolicy() handles[source.Key] {
 	}, respecified)
 }
 
-// workloadItself decides whenever a workload moves.
+// workloadItself decides whenever a workload moves. What an update tells, mostly how far a rollout is, can wait for restarts
+// that are due.
 func workloadItself() handles[workload.Key] {
-	return onChange(func(_ context.Context, object client.Object) []workload.Key {
+	decide := onChange(func(_ context.Context, object client.Object) []workload.Key {
 		w, ok := workload.Of(object)
 		if !ok {
 			return nil
 		}
 		return []workload.Key{w.Key}
 	}, moved)
+	return handler.TypedFuncs[client.Object, workload.Key]{
+		CreateFunc: decide.Create,
+		UpdateFunc: func(ctx context.Context, e event.TypedUpdateEvent[client.Object], q queue[workload.Key]) {
+			decide.Update(ctx, e, unhurried[workload.Key]{q})
+		},
+		DeleteFunc: decide.Delete,
+	}
+}
+
+// unhurried queues keys behind all others.
+type unhurried[key comparable] struct{ queue[key] }
+
+func (u unhurried[key]) Add(k key) {
+	if q, ok := u.queue.(priorityqueue.PriorityQueue[key]); ok {
+		q.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority)}, k)
+		return
+	}
+	u.queue.Add(k)
 }
 
 // workloadOfRequest decides when a request appears, goes, or is edited by its users. KICK's own writes of its status

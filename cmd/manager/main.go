@@ -170,6 +170,7 @@ func managerOptions(o options) ctrl.Options {
 		LeaderElectionNamespace:       o.namespace,
 		LeaderElectionReleaseOnCancel: true,
 		HealthProbeBindAddress:        o.probeAddress,
+		PprofBindAddress:              o.pprofAddress,
 		Metrics:                       metricsOptions(o),
 		WebhookServer:                 webhook.NewServer(webhook.Options{Port: o.webhookPort, CertDir: o.webhookCertDir}),
 	}

@@ -28,6 +28,7 @@ type options struct {
 	metricsAddress       string
 	metricsAuth          bool
 	probeAddress         string
+	pprofAddress         string
 	webhook              bool
 	webhookPort          int
 	webhookCertDir       string
@@ -78,7 +79,7 @@ func (o *options) bindController(flags *flag.FlagSet) {
 		"How many replicas are meant to run: more than one is refused without --leader-elect.")
 	flags.DurationVar(&o.requestTTL, "request-ttl", 24*time.Hour,
 		"How long a KickRequest is kept after its end.")
-	flags.IntVar(&o.workers, "workers", 8,
+	flags.IntVar(&o.workers, "workers", 32,
 		"How many sources, and how many workloads, are worked on at the same time.")
 	flags.IntVar(&o.maxConcurrent, "max-concurrent-restarts", 50,
 		"How many workloads of the cluster may be restarting at the same time; 0 sets no limit.")
@@ -96,6 +97,8 @@ func (o *options) bindServers(flags *flag.FlagSet) {
 		"Serve metrics only to those who may get /metrics, as reviews of their tokens say. Otherwise whoever reaches the port is answered.")
 	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081",
 		"Address of /healthz and /readyz.")
+	flags.StringVar(&o.pprofAddress, "pprof-bind-address", "0",
+		"Address of /debug/pprof, such as localhost:6060, for whoever measures KICK; 0 turns it off. It asks nobody who they are.")
 	flags.BoolVar(&o.webhook, "webhook", true,
 		"Serve the admission webhooks. Without them no certificate is needed, and nothing checks what the CRDs cannot.")
 	flags.IntVar(&o.webhookPort, "webhook-port", 9443,

@@ -104,7 +104,7 @@ func (m *manager) consider(g *gathering) {
 	for {
 		stale, need := request.Warranted(g.facts)
 		if need == request.NeedNothing {
-			if stale && !m.ensure(g.w, g.facts.Scope, false) {
+			if stale && !m.ensure(g.w, false) {
 				m.again(g.w.key, m.raceDelay())
 			}
 			return

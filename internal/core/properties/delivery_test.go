@@ -129,7 +129,7 @@ func (m *manager) deliver(name deps.Source, record remembered, consumers []consu
 			m.wakeWorkload(c.w.key)
 			continue
 		}
-		races = !m.ensure(c.w, c.scope, true) || races
+		races = !m.ensure(c.w, true) || races
 	}
 	if races {
 		m.later(m.raceDelay(), func() {
@@ -166,8 +166,8 @@ func (m *manager) flush() {
 	m.storeLedger()
 }
 
-// ensure makes the request of a workload or opens it again. It reports false if another writer was quicker.
-func (m *manager) ensure(w *snapshot, scope policy.Scope, delivered bool) bool {
+// ensure makes the request of a workload or has it decided about. It reports false if another writer was quicker.
+func (m *manager) ensure(w *snapshot, delivered bool) bool {
 	name := request.Name(w.key.kind, w.key.name)
 	present := m.getRequest(name)
 	if present != nil && present.Spec.TargetRef.UID != w.uid {
@@ -179,9 +179,8 @@ func (m *manager) ensure(w *snapshot, scope policy.Scope, delivered bool) bool {
 	if present == nil {
 		return m.createRequest(w, delivered)
 	}
-	defer m.wakeWorkload(w.key)
-	status, changed := request.Reopen(present.Status, m.observed(w, scope), m.now())
-	return !changed || m.saveStatus(present, status) != nil
+	m.wakeWorkload(w.key)
+	return true
 }
 
 func (m *manager) createRequest(w *snapshot, delivered bool) bool {

@@ -115,29 +115,10 @@ func TestTerminalRequests(t *testing.T) {
 	})
 	t.Run("stay closed for a change delivered twice", func(t *testing.T) {
 		w := ended(t)
-		if _, changed := request.Reopen(w.status, w.facts.Observed, w.now); changed {
-			t.Error("opened again")
-		}
+		w.pass(60)
+		w.decide()
+		w.expect("Succeeded/Succeeded")
 	})
-}
-
-func TestReopenMakesTheRequestPendingAndKeepsTheEvidence(t *testing.T) {
-	w := newWorld(t)
-	w.facts.RequestGeneration = 3
-	w.kick()
-	w.complete()
-	w.decide()
-	w.facts.Changes = freshness.Changes{db: at(1000)}
-	status, changed := request.Reopen(w.status, w.facts.Observed, at(1000))
-	if !changed || status.Phase != v1alpha1.PhasePending || status.CompletedAt != nil {
-		t.Errorf("changed %v, phase %s, completed at %v", changed, status.Phase, status.CompletedAt)
-	}
-	if status.CurrentRollout.Stamp != w.stamps[0] {
-		t.Error("what the last rollout covers is forgotten")
-	}
-	if status.ObservedGeneration != 3 || status.Conditions[0].ObservedGeneration != 3 {
-		t.Errorf("the generation observed went from 3 to %d", status.ObservedGeneration)
-	}
 }
 
 func TestWaiting(t *testing.T) {

@@ -156,20 +156,3 @@ func conclude(verdict freshness.Verdict) (stale bool, need Need) {
 		return verdict.Outcome == freshness.Stale, NeedNothing
 	}
 }
-
-// Reopen returns the status of a request after a change was observed: a terminal request that does not cover all
-// changes becomes Pending again, without a rollout in flight (μ ← ⊥). What the last rollout covered stays on
-// record, as evidence. It reports whether anything has to be stored.
-func Reopen(
-	status v1alpha1.KickRequestStatus, observed Observed, now time.Time,
-) (reopened v1alpha1.KickRequestStatus, changed bool) {
-	open := Uncovered(&status, observed.Changes)
-	if !status.Phase.Terminal() || len(open) == 0 {
-		return status, false
-	}
-	machine := machine{status: *status.DeepCopy(), now: now}
-	machine.facts.Observed = observed
-	machine.facts.RequestGeneration = status.ObservedGeneration // The spec was not looked at.
-	machine.open(open)
-	return machine.status, true
-}
