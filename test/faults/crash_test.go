@@ -85,17 +85,30 @@ func TestCrashMatrixOfAPolicyEdit(t *testing.T) {
 			if err := changeSource(ctx, namespace, round); err != nil {
 				return err
 			}
-			return poll(ctx, patience, func() error {
-				found, err := requestOf(ctx, namespace, "web")
-				if err != nil || found.Status.Phase == v1alpha1.PhaseWaitingForGate {
-					return err
-				}
-				return fmt.Errorf("request %s/%s is %q", namespace, found.Name, found.Status.Phase)
-			})
+			return poll(ctx, patience, func() error { return waiting(ctx, namespace) })
 		},
 		trigger: func(ctx context.Context, namespace string, _ int) error { return suspend(ctx, namespace, false) },
 		settled: webSucceeded,
 	})
+}
+
+// waiting tells why the change of the source does not wait at the gate, with all about it written, if so.
+func waiting(ctx context.Context, namespace string) error {
+	found, err := requestOf(ctx, namespace, "web")
+	if err != nil {
+		return err
+	}
+	if found.Status.Phase != v1alpha1.PhaseWaitingForGate {
+		return fmt.Errorf("request %s/%s is %q", namespace, found.Name, found.Status.Phase)
+	}
+	record, err := recordOf(ctx, namespace, "db")
+	if err != nil {
+		return err
+	}
+	if record.Pending {
+		return errors.New("the change is still pending in the ledger")
+	}
+	return nil
 }
 
 func TestCrashMatrixOfARequestThatIsDeletedAfterItsTime(t *testing.T) {

@@ -51,6 +51,8 @@ type lane struct {
 	round     int
 	// versions of the workloads after the last repetition.
 	versions map[string]int64
+	// triggered is when the present repetition was triggered.
+	triggered testbed.AuditMark
 }
 
 func runMatrix(t *testing.T, of scenario) {
@@ -77,9 +79,8 @@ func (m *matrix) enumerate() {
 	l := &lane{}
 	for i := range runs {
 		l = m.next(l)
-		mark := bed.Audit().Mark()
 		must(m.t, m.once(l, nil))
-		runs[i] = m.audited(l.namespace, mark)
+		runs[i] = m.audited(l.namespace, l.triggered)
 	}
 	for _, call := range runs[1] {
 		if slices.Contains(runs[0], call) {
@@ -175,6 +176,7 @@ func (m *matrix) once(l *lane, plan *Plan) error {
 	if err := l.unchanged(before); err != nil {
 		return err
 	}
+	l.triggered = bed.Audit().Mark()
 	if plan != nil {
 		m.manager.Proxy.Arm(plan)
 		defer m.manager.Proxy.Disarm(plan)
