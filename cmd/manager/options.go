@@ -97,7 +97,8 @@ func (o *options) bindServers(flags *flag.FlagSet) {
 	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":8081",
 		"Address of /healthz and /readyz.")
 	flags.BoolVar(&o.webhook, "webhook", true,
-		"Serve the admission webhooks. Without them no certificate is needed, and nothing checks what the CRDs cannot.")
+		"Serve the admission webhooks. Without them no certificate is needed, nothing checks what the CRDs cannot, and KickRequests "+
+			"override nothing.")
 	flags.IntVar(&o.webhookPort, "webhook-port", 9443,
 		"Port of the admission webhooks.")
 	flags.StringVar(&o.webhookCertDir, "webhook-cert-dir", "/etc/kick/webhook-certs",
