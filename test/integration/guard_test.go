@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -251,6 +253,49 @@ var _ = Describe("The guard", func() {
 		Expect(k8s.Patch(ctx, copyOf(w), restartPatch("x"))).NotTo(Succeed())
 		Expect(guardCalls(ctx)).To(Equal(asked + 1))
 		Expect(guardAnswers(ctx)).To(Equal(answered + 1))
+	}, NodeTimeout(patience*3))
+
+	It("is not in the way of scaling while it answers nobody (C099)", Serial, func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		w := deployment(namespace, "web")
+		create(ctx, everything(namespace), w)
+		guarded(ctx, w)
+		asked := guardCalls(ctx)
+		scaled := func() []time.Duration {
+			GinkgoHelper()
+			var took []time.Duration
+			for i := range lasting(200, 1000) {
+				patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec": {"replicas": %d}}`, i%3))
+				began := time.Now()
+				if i%2 == 0 {
+					Expect(k8s.Patch(ctx, copyOf(w), patch)).To(Succeed())
+				} else {
+					Expect(k8s.SubResource("scale").Patch(ctx, copyOf(w), patch)).To(Succeed())
+				}
+				took = append(took, time.Since(began))
+			}
+			slices.Sort(took)
+			return took
+		}
+		answering := scaled()
+		running, err := bed.Pods(kickNamespace, kickSelector)
+		Expect(err).NotTo(HaveOccurred())
+		for _, process := range running {
+			Expect(process.Pause()).To(Succeed())
+			DeferCleanup(func() { _ = process.Resume() }) // It is gone if its liveness probe has failed for long.
+		}
+		hanging := scaled()
+		Expect(guardCalls(ctx)).To(Equal(asked))
+		Expect(k8s.Patch(ctx, copyOf(w), restartPatch("x"), client.DryRunAll)).To(MatchError(And(
+			ContainSubstring(`failed calling webhook "guard.kick.dev"`), ContainSubstring("timeout=2s"))), "it hangs")
+		Expect(guardCalls(ctx)).To(Equal(asked + 1))
+		for name, took := range map[string][]time.Duration{"answers": answering, "hangs": hanging} {
+			AddReportEntry("to scale while the guard "+name, fmt.Sprintf("median %s, slowest %s", took[len(took)/2], took[len(took)-1]))
+		}
+		for _, process := range running {
+			_ = process.Resume()
+		}
+		guarded(ctx, w)
 	}, NodeTimeout(patience*3))
 
 	It("locks nobody out while KICK is down (C093)", Serial, func(ctx SpecContext) {
