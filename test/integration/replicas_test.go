@@ -58,13 +58,6 @@ func replicated(ctx context.Context, replicas int32) {
 	upgrade(ctx, replicas)
 }
 
-// upgradeKick sets values of KICK's release.
-func upgradeKick(ctx context.Context, values string) (string, error) {
-	return bed.Helm(ctx, "upgrade", release, chart, "--namespace", kickNamespace, "--reuse-values", "--set", values,
-		// Other specs have edited the registration of the webhooks, which Helm then leaves to them otherwise.
-		"--force-conflicts", "--wait", "--timeout", "3m")
-}
-
 var _ = Describe("Several replicas", Serial, func() {
 	for _, replicas := range []int32{2, 3} {
 		It(fmt.Sprintf("restart each workload once, also when the leader of the %d dies over it (C122)", replicas), func(ctx SpecContext) {
