@@ -59,6 +59,8 @@ type Options struct {
 	Workers int
 	// MaxConcurrentRestarts is how many workloads of the cluster may be restarting at the same time, zero for any number.
 	MaxConcurrentRestarts int
+	// OverrideUnchecked is true where no webhook checks who may override; then override is ignored.
+	OverrideUnchecked bool
 	// GitOps says where the objects of Argo CD and Flux are.
 	GitOps owner.Options
 	// Clock tells the time of the API server.
@@ -226,7 +228,9 @@ func (s *shell) addKickRequestController(mgr ctrl.Manager) error {
 		requests:  s.requests,
 		coalescer: s.coalescer,
 		clock:     s.options.Clock,
-		settings:  request.Settings{TTL: s.options.RequestTTL, RolloutDeadline: rollout.DefaultDeadline},
+		settings: request.Settings{
+			TTL: s.options.RequestTTL, RolloutDeadline: rollout.DefaultDeadline, OverrideUnchecked: s.options.OverrideUnchecked,
+		},
 		events:    s.events,
 		metrics:   s.metrics,
 		revisions: newRevisions(),

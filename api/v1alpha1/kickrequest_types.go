@@ -47,8 +47,9 @@ type ManualRestart struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason,omitempty"`
 
-	// override lets the restart pass closed windows and GitOps checks. It takes the right to override kickrequests. A
-	// suspended or dry policy, a missing source and the limits on concurrent restarts still hold.
+	// override lets the restart pass closed windows and GitOps checks. It takes the right to override kickrequests, and is
+	// ignored where KICK runs without the webhook that checks it. A suspended or dry policy, a missing source and the limits
+	// on concurrent restarts still hold.
 	//
 	// +optional
 	Override bool `json:"override,omitempty"`

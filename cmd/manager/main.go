@@ -99,6 +99,7 @@ func addParts(mgr ctrl.Manager, o options, serverClock *servertime.Clock) error 
 		RequestTTL:            o.requestTTL,
 		Workers:               o.workers,
 		MaxConcurrentRestarts: o.maxConcurrent,
+		OverrideUnchecked:     !o.webhook,
 		GitOps:                o.gitOps.reader(o.watchNamespaces),
 		Clock:                 serverClock,
 	})

@@ -100,7 +100,8 @@ func (o *options) bindServers(flags *flag.FlagSet) {
 	flags.StringVar(&o.pprofAddress, "pprof-bind-address", "0",
 		"Address of /debug/pprof, such as localhost:6060, for whoever measures KICK; 0 turns it off. It asks nobody who they are.")
 	flags.BoolVar(&o.webhook, "webhook", true,
-		"Serve the admission webhooks. Without them no certificate is needed, and nothing checks what the CRDs cannot.")
+		"Serve the admission webhooks. Without them no certificate is needed, nothing checks what the CRDs cannot, and KickRequests "+
+			"override nothing.")
 	flags.IntVar(&o.webhookPort, "webhook-port", 9443,
 		"Port of the admission webhooks.")
 	flags.StringVar(&o.webhookCertDir, "webhook-cert-dir", "/etc/kick/webhook-certs",

@@ -47,6 +47,7 @@ func eachRelease(t *testing.T, test func(t *testing.T, r release, all manifests)
 	}
 }
 
+// C101.
 func TestTheAPIServerFindsAndTrustsTheWebhook(t *testing.T) {
 	eachRelease(t, func(t *testing.T, _ release, all manifests) {
 		registration := only(t, all, anyOf[*admissionv1.ValidatingWebhookConfiguration])

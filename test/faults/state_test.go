@@ -93,7 +93,7 @@ func TestTheMemoryIsSpoiltWhileTheManagerIsDown(t *testing.T) {
 			f.change(t, "w0", "w5")
 			f.check(t)
 			if log := m.Logged(since); name != "a record is of the year 2100" &&
-				!strings.Contains(log, "Baseline") && !strings.Contains(log, "Rebased") {
+				!strings.Contains(log, "for the first time") && !strings.Contains(log, "Rebased") {
 				t.Error("the log does not tell")
 			}
 		})

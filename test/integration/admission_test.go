@@ -17,7 +17,7 @@ import (
 )
 
 var _ = Describe("The API", func() {
-	DescribeTable("refuses a malformed selector and names its field",
+	DescribeTable("refuses a malformed selector and names its field (C096)",
 		func(ctx SpecContext, selector metav1.LabelSelector, path string) {
 			policy := everything(newNamespace(ctx))
 			policy.Spec.Discovery.WorkloadSelector = selector
@@ -32,7 +32,7 @@ var _ = Describe("The API", func() {
 		Entry("an invalid key", metav1.LabelSelector{MatchLabels: map[string]string{"a b": "x"}}, "spec.discovery.workloadSelector.matchLabels"),
 	)
 
-	It("refuses a policy that selects no workloads explicitly", func(ctx SpecContext) {
+	It("refuses a policy that selects no workloads explicitly (C096)", func(ctx SpecContext) {
 		output, err := bed.Kubectl(ctx, "apply", "--dry-run=server", "-f", rawManifest(
 			"apiVersion: kick.dev/v1alpha1\nkind: KickPolicy\nmetadata: {name: p, namespace: default}\nspec: {discovery: {}}\n"))
 		Expect(err).To(HaveOccurred())

@@ -2,17 +2,12 @@ package integration
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/base64"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
-	"math/big"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -37,7 +32,8 @@ const (
 // callInterval is the time between two calls of the webhook during a renewal.
 const callInterval = 100 * time.Millisecond
 
-// calls are dry runs of a policy, which the API server asks the webhook about.
+// calls are dry runs of a policy, which the API server asks the webhook about, with a greeting of every replica each: the API
+// server keeps its connections, and a certificate only matters to a new one.
 type calls struct {
 	end    context.CancelFunc
 	ended  chan struct{}
@@ -46,7 +42,11 @@ type calls struct {
 }
 
 // startCalling calls the webhook until it is told to stop.
-func startCalling(ctx context.Context, namespace string) *calls {
+func startCalling(ctx context.Context, home, namespace string) *calls {
+	GinkgoHelper()
+	trusted := trustedCAs(ctx)
+	running, err := bed.Pods(home, kickSelector)
+	Expect(err).NotTo(HaveOccurred())
 	ctx, cancel := context.WithCancel(ctx)
 	c := &calls{end: cancel, ended: make(chan struct{})}
 	go func() {
@@ -58,6 +58,10 @@ func startCalling(ctx context.Context, namespace string) *calls {
 			case <-time.After(callInterval):
 			}
 			err := k8s.Create(ctx, everything(namespace), client.DryRunAll)
+			for _, pod := range running {
+				_, greeted := servedBy(ctx, pod, trusted)
+				err = errors.Join(err, greeted)
+			}
 			if ctx.Err() != nil {
 				return
 			}
@@ -182,33 +186,4 @@ func checks(ctx context.Context, home string) (string, error) {
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
 	return string(text), err
-}
-
-// ownCertificate stores a certificate for the webhook that is made by nobody but the test, and returns the values with
-// which the chart uses it.
-func ownCertificate(ctx context.Context, home string) string {
-	GinkgoHelper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	Expect(err).NotTo(HaveOccurred())
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1),
-		Subject:      pkix.Name{CommonName: "a test"},
-		DNSNames:     []string{release + "-webhook." + home + ".svc"},
-		NotBefore:    time.Now().Add(-time.Hour),
-		NotAfter:     time.Now().Add(24 * time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	Expect(err).NotTo(HaveOccurred())
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	Expect(err).NotTo(HaveOccurred())
-	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	create(ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "from-elsewhere"},
-		Type:       corev1.SecretTypeTLS,
-		Data: map[string][]byte{
-			corev1.TLSCertKey:       certificate,
-			corev1.TLSPrivateKeyKey: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
-		},
-	})
-	return "webhook: {existingSecret: from-elsewhere, caBundle: " + base64.StdEncoding.EncodeToString(certificate) + "}"
 }

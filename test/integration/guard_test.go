@@ -228,31 +228,6 @@ var _ = Describe("The guard", func() {
 		}).WithContext(ctx).Should(Succeed())
 	}, NodeTimeout(patience))
 
-	It("is not asked about anything but restarts (C090, C099)", Serial, func(ctx SpecContext) {
-		namespace := newNamespace(ctx)
-		w := deployment(namespace, "web")
-		create(ctx, everything(namespace), w)
-		guarded(ctx, w)
-		asked, answered := guardCalls(ctx), guardAnswers(ctx)
-		Expect(answered).To(BeNumerically(">", 0))
-		for i := range 1000 {
-			scale := w
-			if i%2 == 0 {
-				Expect(k8s.Patch(ctx, scale, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec": {"replicas": %d}}`, i%3)))).To(Succeed())
-				continue
-			}
-			Expect(k8s.SubResource("scale").Patch(ctx, copyOf(w), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec": {"replicas": %d}}`, i%3)))).To(Succeed())
-		}
-		everyday(ctx, k8s, w)
-		everyday(ctx, as("system:kube-controller-manager"), w)
-		everyday(ctx, as(foreigner), w)
-		Expect(guardCalls(ctx)).To(Equal(asked))
-		Expect(guardAnswers(ctx)).To(Equal(answered))
-		Expect(k8s.Patch(ctx, copyOf(w), restartPatch("x"))).NotTo(Succeed())
-		Expect(guardCalls(ctx)).To(Equal(asked + 1))
-		Expect(guardAnswers(ctx)).To(Equal(answered + 1))
-	}, NodeTimeout(patience*3))
-
 	It("locks nobody out while KICK is down (C093)", Serial, func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		managed, free := deployment(namespace, "managed"), deployment(newNamespace(ctx), "free")
@@ -326,26 +301,6 @@ type warnings struct{ texts []string }
 
 // HandleWarningHeader implements rest.WarningHandler.
 func (w *warnings) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
-
-// guardCalls counts, by the API server's own metrics, how often it has called the guard.
-func guardCalls(ctx context.Context) int {
-	GinkgoHelper()
-	text, err := bed.Kubectl(ctx, "get", "--raw", "/metrics")
-	Expect(err).NotTo(HaveOccurred())
-	return total(text, `apiserver_admission_webhook_request_total\{[^}]*name="guard.kick.dev"[^}]*\}`)
-}
-
-// guardAnswers counts, by KICK's metrics, how often its replicas have answered as the guard.
-func guardAnswers(ctx context.Context) int {
-	GinkgoHelper()
-	answers := 0
-	running, err := bed.Pods(kickNamespace, kickSelector)
-	Expect(err).NotTo(HaveOccurred())
-	for _, pod := range running {
-		answers += total(scrape(ctx, pod), `kick_admission_total\{[^}]*webhook="guard.kick.dev"[^}]*\}`)
-	}
-	return answers
-}
 
 // total adds up the samples whose name and labels match.
 func total(text, pattern string) int {

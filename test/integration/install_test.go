@@ -1,11 +1,13 @@
 package integration
 
 import (
+	"bytes"
 	"context"
+	"crypto/x509"
 	"fmt"
-	"os"
-	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -16,12 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
+	"github.com/kick-dev/kick/internal/cluster/ledger"
 	"github.com/kick-dev/kick/test/testbed"
-)
-
-const (
-	chart   = "../../charts/kick"
-	release = "kick"
 )
 
 // Each installation is one of the whole cluster. So these have a control plane of their own, and come one after the
@@ -36,11 +34,14 @@ var _ = Describe("An installation", Ordered, Serial, ContinueOnFailure, func() {
 		})
 	}, NodeTimeout(patience*3))
 
-	for attempt := range 3 {
+	for attempt := range lasting(3, 10) {
 		It(fmt.Sprintf("takes the first policy as soon as Helm is done, time %d", attempt+1), func(ctx SpecContext) {
 			home, namespace := newNamespace(ctx), newNamespace(ctx)
+			first := manifest(everything(namespace))
 			install(ctx, home, chart, "")
-			Expect(k8s.Create(ctx, everything(namespace))).To(Succeed())
+			output, err := bed.Kubectl(ctx, "apply", "-f", first)
+			Expect(err).NotTo(HaveOccurred(), output)
+			Expect(output).To(ContainSubstring("kickpolicy.kick.dev/everything created"))
 		}, NodeTimeout(patience*3))
 	}
 
@@ -64,7 +65,7 @@ var _ = Describe("An installation", Ordered, Serial, ContinueOnFailure, func() {
 		home, namespace := newNamespace(ctx), newNamespace(ctx)
 		install(ctx, home, chart, "")
 		trusted := trustedCAs(ctx)
-		calls := startCalling(ctx, namespace)
+		calls := startCalling(ctx, home, namespace)
 		calls.more(ctx, 5)
 		renewed := renew(ctx, home)
 		Eventually(func(g Gomega) {
@@ -150,6 +151,40 @@ var _ = Describe("An installation", Ordered, Serial, ContinueOnFailure, func() {
 		Expect(k8s.Create(ctx, withoutSense(namespace))).To(MatchError(ContainSubstring("spec.schedule.windows[0].cron")))
 	}, NodeTimeout(patience*4))
 
+	It("serves the last good certificate while what it finds is no pair (C104)", func(ctx SpecContext) {
+		home, namespace := newNamespace(ctx), newNamespace(ctx)
+		ca := newAuthority()
+		serving := ca.issue(home, lasting(time.Hour, 5*time.Minute))
+		stored := serving.secret(home)
+		create(ctx, stored)
+		install(ctx, home, chart, ca.values())
+		began := time.Now()
+		running, err := bed.Pods(home, kickSelector)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(running).To(HaveLen(2))
+		calls := startCalling(ctx, home, namespace)
+		calls.more(ctx, 5)
+
+		for name, half := range halves {
+			By(name)
+			next := ca.issue(home, time.Hour)
+			goOn(ctx, began, lasting(0, 2*time.Minute))
+			before := unreadable(ctx, running)
+			replacePair(ctx, stored, half(serving, next))
+			Eventually(func() []int { return unreadable(ctx, running) }).WithContext(ctx).Should(HaveEach(BeNumerically(">", slices.Max(before))))
+			calls.more(ctx, 20)
+			Expect(servedByAll(ctx, running, ca)).To(HaveEach(Equal(serving.leaf())))
+			replacePair(ctx, stored, next)
+			Eventually(func() ([]*x509.Certificate, error) { return servedByAll(ctx, running, ca) }).WithContext(ctx).Should(HaveEach(Equal(next.leaf())))
+			calls.more(ctx, 20)
+			serving = next
+		}
+		goOn(ctx, began, lasting(0, 10*time.Minute)) // When all is told, the first certificate has expired.
+		calls.more(ctx, 20)
+		Expect(calls.stop()).To(BeEmpty())
+		Expect(bed.Pods(home, kickSelector)).To(HaveEach(HaveField("PID", BeElementOf(running[0].PID, running[1].PID))))
+	}, NodeTimeout(lasting(patience*4, 15*time.Minute)))
+
 	It("works without the webhook (C103)", func(ctx SpecContext) {
 		home, namespace := newNamespace(ctx), newNamespace(ctx)
 		install(ctx, home, chart, "webhook: {enabled: false}")
@@ -164,6 +199,27 @@ var _ = Describe("An installation", Ordered, Serial, ContinueOnFailure, func() {
 			g.Expect(k8s.Get(ctx, client.ObjectKeyFromObject(senseless), senseless)).To(Succeed())
 			g.Expect(meta.IsStatusConditionTrue(senseless.Status.Conditions, v1alpha1.ConditionStalled)).To(BeTrue())
 		}).WithContext(ctx).Should(Succeed())
+		Expect(k8s.Delete(ctx, senseless)).To(Succeed())
+
+		// Nobody checks who may override, so nobody may.
+		change(ctx, everything(namespace), func(p *v1alpha1.KickPolicy) { p.Spec.Schedule = closedNow() })
+		asked, err := requestOf(ctx, w)
+		Expect(err).NotTo(HaveOccurred())
+		change(ctx, asked, func(r *v1alpha1.KickRequest) {
+			r.Spec.Manual = asking(w, "whoever").Spec.Manual
+			r.Spec.Manual.Override = true
+		})
+		Eventually(func(g Gomega) {
+			refresh(ctx, asked)
+			ready := meta.FindStatusCondition(asked.Status.Conditions, v1alpha1.ConditionReady)
+			g.Expect(ready.ObservedGeneration).To(Equal(asked.Generation))
+			g.Expect(ready.Reason).To(Equal(v1alpha1.ReasonNeverOpens))
+			g.Expect(ready.Message).To(ContainSubstring("spec.manual.override is ignored"))
+		}).WithContext(ctx).Should(Succeed())
+		restarted(ctx, 1, w)
+		change(ctx, everything(namespace), func(p *v1alpha1.KickPolicy) { p.Spec.Schedule = windows() })
+		reached(ctx, v1alpha1.PhaseSucceeded, w)
+		restarted(ctx, 2, w)
 	}, NodeTimeout(patience*4))
 
 	It("for some namespaces asks for nothing beyond them (C108)", func(ctx SpecContext) {
@@ -197,59 +253,34 @@ var _ = Describe("An installation", Ordered, Serial, ContinueOnFailure, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(beyond).To(BeEmpty())
 	}, NodeTimeout(patience*6))
+
+	It("for some namespaces keeps the key of the fingerprints, which is in none of them", func(ctx SpecContext) {
+		home, namespace := newNamespace(ctx), newNamespace(ctx)
+		install(ctx, home, chart, "webhook: {enabled: false}\nwatchNamespaces: ["+namespace+"]\n")
+		source, w := secret(namespace, "db", "1"), deployment(namespace, "web", envFromSecret("db"))
+		adopted(ctx, namespace, source, w)
+		before, err := keyOf(ctx, home)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(k8s.Delete(ctx, before)).To(Succeed())
+		Eventually(func(g Gomega) {
+			restored, err := keyOf(ctx, home)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(restored.UID).NotTo(Equal(before.UID))
+			same := bytes.Equal(restored.Data["key"], before.Data["key"]) // A key is not to be shown by a failure.
+			g.Expect(same).To(BeTrue(), "it is another key")
+		}).WithContext(ctx).Should(Succeed())
+		barrier(ctx, namespace)
+		restarted(ctx, 0, w)
+		rewrite(ctx, source, "2")
+		reached(ctx, v1alpha1.PhaseSucceeded, w)
+		restarted(ctx, 1, w)
+	}, NodeTimeout(patience*4))
 })
 
-// install installs KICK into a namespace, and uninstalls it after the spec. Values are those of a values file.
-func install(ctx context.Context, home, chart, values string) {
-	GinkgoHelper()
-	DeferCleanup(uninstall, home)
-	output, err := bed.Helm(ctx, "install", release, chart, "--namespace", home, "--values", rawManifest(values),
-		"--take-ownership", "--wait", "--timeout", "3m") // The CRDs are those of an installation before.
-	Expect(err).NotTo(HaveOccurred(), output)
-}
-
-// uninstall removes KICK from a namespace, if it is there, and waits until its Pods are gone.
-func uninstall(ctx context.Context, home string) {
-	GinkgoHelper()
-	output, err := bed.Helm(ctx, "uninstall", release, "--namespace", home, "--ignore-not-found", "--wait", "--timeout", "3m")
-	Expect(err).NotTo(HaveOccurred(), output)
-	Eventually(func() ([]testbed.PodProcess, error) { return bed.Pods(home, kickSelector) }).WithContext(ctx).Should(BeEmpty())
-}
-
-// uninstallCRDs removes what an uninstallation keeps.
-func uninstallCRDs(ctx context.Context) {
-	GinkgoHelper()
-	output, err := bed.Kubectl(ctx, "delete", "crd", "kickpolicies.kick.dev", "kickrequests.kick.dev", "kickledgers.kick.dev")
-	Expect(err).NotTo(HaveOccurred(), output)
-}
-
-// removeCertManager stops cert-manager and removes its API.
-func removeCertManager(ctx context.Context) {
-	GinkgoHelper()
-	bed.Component(testbed.CertManager).Stop()
-	names, err := bed.Kubectl(ctx, "get", "crd", "--output", "name")
-	Expect(err).NotTo(HaveOccurred())
-	for name := range strings.FieldsSeq(names) {
-		if strings.HasSuffix(name, "cert-manager.io") {
-			output, err := bed.Kubectl(ctx, "delete", name)
-			Expect(err).NotTo(HaveOccurred(), output)
-		}
-	}
-}
-
-// formerChart is the chart as it may have been before: a policy had no field dryRun, but one that is gone since.
-func formerChart() string {
-	GinkgoHelper()
-	former := filepath.Join(GinkgoT().TempDir(), "kick")
-	Expect(os.CopyFS(former, os.DirFS(chart))).To(Succeed())
-	crd := filepath.Join(former, "templates", "generated", "crd.kickpolicies.yaml")
-	present, err := os.ReadFile(crd)
-	Expect(err).NotTo(HaveOccurred())
-	const field = "\n              dryRun:\n"
-	Expect(string(present)).To(ContainSubstring(field))
-	changed := strings.Replace(string(present), field, "\n              formerRun:\n", 1)
-	Expect(os.WriteFile(crd, []byte(changed), 0o600)).To(Succeed())
-	return former
+// keyOf reads the Secret with the key of the fingerprints, of an installation.
+func keyOf(ctx context.Context, home string) (*corev1.Secret, error) {
+	key := &corev1.Secret{}
+	return key, k8s.Get(ctx, client.ObjectKey{Namespace: home, Name: ledger.KeySecret}, key)
 }
 
 // withoutSense is a policy that only the webhook can refuse.

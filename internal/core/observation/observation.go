@@ -60,11 +60,19 @@ const (
 	Relevant Result = "Relevant"
 )
 
+// implausible is how far in the future no write can lie. A date beyond it, from a record that was spoilt, would keep every
+// later write from being told; it counts as none.
+const implausible = time.Hour
+
 // Observe compares a sight with the record of the source, nil if there is none, at the time now on the API server's
 // clock. It returns the record to keep; for NoChange and MetaOnly that is the old one at the version seen.
 func Observe(record *Record, sight Sight, now time.Time) (Record, Result) {
 	if record == nil {
 		return baseline(sight), Baseline
+	}
+	if known := *record; known.LastWrite.After(now.Add(implausible)) {
+		known.LastWrite = time.Time{}
+		record = &known
 	}
 	if record.KeyID != sight.KeyID || record.Encoding != fingerprint.Encoding {
 		return rebase(*record, sight), Rebased

@@ -31,6 +31,8 @@ func sight(version, content string, lastWrite time.Time) observation.Sight {
 func TestObserve(t *testing.T) {
 	otherKey := known()
 	otherKey.KeyID = "lost"
+	spoilt := known()
+	spoilt.KeyID, spoilt.LastWrite = "lost", at(24*365*time.Hour)
 	otherEncoding := known()
 	otherEncoding.Encoding = fingerprint.Encoding - 1
 	cases := map[string]struct {
@@ -91,6 +93,10 @@ func TestObserve(t *testing.T) {
 		},
 		"a record under a lost key of a source written since is delivered at the server's date": {
 			record: otherKey, sight: sight("2", "x", at(time.Minute)), now: at(time.Hour),
+			want: observation.Rebased, changedAt: at(time.Minute), pending: true,
+		},
+		"a record of a write that is yet to come, under a lost key, tells of no write before": {
+			record: spoilt, sight: sight("2", "x", at(time.Minute)), now: at(time.Hour),
 			want: observation.Rebased, changedAt: at(time.Minute), pending: true,
 		},
 		"a record of another encoding is taken anew": {

@@ -6,6 +6,7 @@ import (
 	"github.com/kick-dev/kick/api/v1alpha1"
 	"github.com/kick-dev/kick/internal/core/deps"
 	"github.com/kick-dev/kick/internal/core/freshness"
+	"github.com/kick-dev/kick/internal/core/gate"
 )
 
 // A restart that a person asks for is a source of its own: it changed when the restart was asked for, and every container
@@ -42,5 +43,20 @@ func (m *machine) asked() bool {
 	return len(wish.Without(coverageOf(current))) > 0
 }
 
-// overridden tells whether windows and GitOps are not to hold the restart back.
-func (m *machine) overridden() bool { return m.asked() && m.facts.Manual.Override }
+// overrides tells whether the person who waits wants windows and GitOps not to hold the restart back.
+func (m *machine) overrides() bool { return m.asked() && m.facts.Manual.Override }
+
+// overridden tells whether windows and GitOps are not to hold the restart back. Without the webhook that asks for the right
+// to override, the word of a request is worth nothing: whoever may write it could write that.
+func (m *machine) overridden() bool { return m.overrides() && !m.settings.OverrideUnchecked }
+
+// explainUnchecked adds to a block that override would pass why it does not.
+func (m *machine) explainUnchecked(block *gate.Block, input gate.Input) {
+	if block == nil || !m.overrides() || m.overridden() {
+		return
+	}
+	input.Override = true
+	if beyond := gate.Evaluate(input); beyond == nil || beyond.Reason != block.Reason {
+		block.Message += "; spec.manual.override is ignored, because KICK runs without the webhook that checks the right to it"
+	}
+}

@@ -201,7 +201,7 @@ func (m *machine) advance() Step {
 func (m *machine) blocked() *gate.Block {
 	m.status.Owner = gate.OwnerOf(m.facts.Scope, &m.facts.Owners)
 	open := Uncovered(&m.status, m.facts.Changes)
-	return gate.Evaluate(gate.Input{
+	input := gate.Input{
 		Scope:    m.facts.Scope,
 		Now:      m.now,
 		Latest:   open.Latest(),
@@ -214,7 +214,10 @@ func (m *machine) blocked() *gate.Block {
 		Missing:  m.facts.Missing,
 		Full:     m.facts.Room.Full,
 		Owners:   m.facts.Owners,
-	})
+	}
+	block := gate.Evaluate(input)
+	m.explainUnchecked(block, input)
+	return block
 }
 
 // lastRestart is the restart before the one to come: the last of this request or, if that is newer, the one whose stamp

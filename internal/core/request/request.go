@@ -13,13 +13,15 @@ import (
 	"github.com/kick-dev/kick/internal/core/policy"
 )
 
-// Settings are the times the state machine works with.
+// Settings are what the state machine works with, for all requests alike.
 type Settings struct {
 	// TTL is how long a terminal request is kept.
 	TTL time.Duration
 	// RolloutDeadline is how long a rollout may take before it no longer holds back a newer change, and before a
 	// restart counts as failed, for workloads whose policies do not say.
 	RolloutDeadline time.Duration
+	// OverrideUnchecked is true where nothing checks who may override. Then nobody may.
+	OverrideUnchecked bool
 }
 
 // Facts are what a decision looks at.

@@ -195,6 +195,33 @@ func TestAPersonWhoAsksForARestart(t *testing.T) {
 		w.kick()
 		w.expect("Executing/Stamping", "Executing/Stamping")
 	})
+	t.Run("overrides nothing where nobody checks who may, and says so", func(t *testing.T) {
+		w := settled(t, frozen())
+		w.settings.OverrideUnchecked = true
+		w.ask("alice", true)
+		w.decide()
+		w.expect("WaitingForGate/OutsideSchedule")
+		if !strings.Contains(w.status.Gate.Message, "override is ignored") {
+			t.Errorf("message %q", w.status.Gate.Message)
+		}
+	})
+	t.Run("is made where nobody checks who may override, once nothing holds it back", func(t *testing.T) {
+		w := settled(t, v1alpha1.KickPolicySpec{})
+		w.settings.OverrideUnchecked = true
+		w.ask("alice", true)
+		w.kick()
+		w.expect("Executing/Stamping")
+	})
+	t.Run("does not blame the override for what it would not pass", func(t *testing.T) {
+		w := settled(t, v1alpha1.KickPolicySpec{Suspend: true})
+		w.settings.OverrideUnchecked = true
+		w.ask("alice", true)
+		w.decide()
+		w.expect("WaitingForGate/PolicySuspended")
+		if strings.Contains(w.status.Gate.Message, "override") {
+			t.Errorf("message %q", w.status.Gate.Message)
+		}
+	})
 	t.Run("has no say over a workload that no policy manages", func(t *testing.T) {
 		w := settled(t, v1alpha1.KickPolicySpec{})
 		w.facts.Scope = policy.Scope{}

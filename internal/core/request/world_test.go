@@ -38,6 +38,7 @@ type world struct {
 	// references are what the Pods consume.
 	references []deps.Reference
 	pods       []freshness.Pod
+	settings   request.Settings
 	// full is the limit on concurrent restarts that is reached.
 	full   string
 	steps  []string
@@ -47,7 +48,7 @@ type world struct {
 // newWorld is a managed workload, rolled out at noon, whose source db changed a minute later.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, now: at(61), revision: rollout.Revision{Name: "web-1", CreatedAt: at(0)}}
+	w := &world{t: t, now: at(61), settings: settings, revision: rollout.Revision{Name: "web-1", CreatedAt: at(0)}}
 	w.references = []deps.Reference{{Source: db, Readers: []deps.Reader{{Container: "app"}}}}
 	w.facts.Changes = freshness.Changes{db: at(60)}
 	w.facts.Evidence.CreatedAt = at(-60)
@@ -91,7 +92,7 @@ func (w *world) decide() request.Step {
 	w.t.Helper()
 	facts := w.facts
 	for range 6 {
-		step := request.Next(w.status, facts, settings, w.now)
+		step := request.Next(w.status, facts, w.settings, w.now)
 		switch step.Need {
 		case request.NeedLive:
 			facts.Live = true
@@ -118,7 +119,7 @@ func (w *world) checkRepeatable(facts request.Facts, step request.Step) {
 	if step.Delete {
 		return
 	}
-	again := request.Next(step.Status, facts, settings, w.now)
+	again := request.Next(step.Status, facts, w.settings, w.now)
 	if diff := cmp.Diff(step.Status, again.Status); again.Need == request.NeedNothing && diff != "" {
 		w.t.Errorf("a repeated step decides otherwise (-first +second):\n%s", diff)
 	}
