@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/utils/keymutex"
 
+	"github.com/kick-dev/kick/internal/cluster/facts"
 	"github.com/kick-dev/kick/internal/cluster/servertime"
 	"github.com/kick-dev/kick/internal/cluster/workload"
 	"github.com/kick-dev/kick/internal/core/request"
@@ -13,7 +14,7 @@ import (
 
 // coalescer sees to it that a workload whose sources changed has one open request: ensure(w, θ), §10 of the model.
 type coalescer struct {
-	scopes   *scopes
+	scopes   *facts.Scopes
 	requests *requests
 	clock    *servertime.Clock
 	wakeup   *waker[workload.Key]
@@ -22,15 +23,15 @@ type coalescer struct {
 }
 
 // ensure creates the request of a consumer or opens it again, and returns when that is durable. It may be repeated.
-func (c *coalescer) ensure(ctx context.Context, target consumer) (err error) {
-	key := target.workload.Key.String()
+func (c *coalescer) ensure(ctx context.Context, target facts.Consumer) (err error) {
+	key := target.Workload.Key.String()
 	c.locks.LockKey(key)
 	defer func() { err = errors.Join(err, c.locks.UnlockKey(key)) }()
-	present, err := c.requests.get(ctx, target.workload.Key)
+	present, err := c.requests.get(ctx, target.Workload.Key)
 	if err != nil {
 		return err
 	}
-	if present != nil && present.Spec.TargetRef.UID != target.workload.UID() {
+	if present != nil && present.Spec.TargetRef.UID != target.Workload.UID() {
 		// It belongs to an earlier workload of that name.
 		if err := c.requests.remove(ctx, present); err != nil {
 			return err
@@ -38,9 +39,9 @@ func (c *coalescer) ensure(ctx context.Context, target consumer) (err error) {
 		present = nil
 	}
 	if present == nil {
-		return c.requests.create(ctx, target.workload)
+		return c.requests.create(ctx, target.Workload)
 	}
-	observed, err := c.scopes.observed(ctx, target.workload, target.scope)
+	observed, err := c.scopes.Observed(ctx, target.Workload, target.Scope)
 	if err != nil {
 		return err
 	}
@@ -49,6 +50,6 @@ func (c *coalescer) ensure(ctx context.Context, target consumer) (err error) {
 			return err
 		}
 	}
-	c.wakeup.wake(target.workload.Key)
+	c.wakeup.wake(target.Workload.Key)
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
+	"github.com/kick-dev/kick/internal/cluster/facts"
 	"github.com/kick-dev/kick/internal/cluster/ledger"
 	"github.com/kick-dev/kick/internal/cluster/owner"
 	"github.com/kick-dev/kick/internal/cluster/servertime"
@@ -102,7 +103,7 @@ type shell struct {
 	workloads *workload.Client
 	sources   *source.Reader
 	ledger    *ledger.Store
-	scopes    *scopes
+	scopes    *facts.Scopes
 	requests  *requests
 	flusher   *flusher
 	metrics   *report.Metrics
@@ -144,9 +145,9 @@ func newShell(mgr ctrl.Manager, options Options) (*shell, error) {
 	s.attempts = newAttempts()
 	s.ledger.Written, s.ledger.Undelivered = registered.LedgerWritten, s.wakeSource.wake
 	s.flusher = newFlusher(s.ledger, clock.RealClock{})
-	s.scopes = &scopes{
-		cache: mgr.GetCache(), workloads: s.workloads, sources: s.sources, ledger: s.ledger, reserved: options.Namespace,
-		watched: options.WatchNamespaces,
+	s.scopes = &facts.Scopes{
+		Cache: mgr.GetCache(), Workloads: s.workloads, Sources: s.sources, Records: s.ledger, Reserved: options.Namespace,
+		Watched: options.WatchNamespaces,
 	}
 	s.coalescer = &coalescer{
 		scopes: s.scopes, requests: s.requests, clock: options.Clock, wakeup: s.wakeRequest, locks: keymutex.NewHashed(coalescerLocks),
@@ -219,6 +220,7 @@ func (s *shell) addKickRequestController(mgr ctrl.Manager) error {
 	for _, kind := range sourceKinds {
 		b = b.WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, source.Metadata(kind), s.consumersOfRelabelled(kind)))
 	}
+	slots := newSlots(s.options.MaxConcurrentRestarts, s.wakeRequest.wake)
 	return b.Complete(&kickRequestReconciler{
 		scopes:    s.scopes,
 		workloads: s.workloads,
@@ -229,11 +231,10 @@ func (s *shell) addKickRequestController(mgr ctrl.Manager) error {
 		settings:  request.Settings{TTL: s.options.RequestTTL, RolloutDeadline: rollout.DefaultDeadline},
 		events:    s.events,
 		metrics:   s.metrics,
-		revisions: newRevisions(),
+		gatherer:  &facts.Gatherer{Scopes: s.scopes, Revisions: facts.NewRevisions(), Owners: s.owners, Room: slots.take},
 		attempts:  s.attempts,
 		judged:    newJudged(),
-		slots:     newSlots(s.options.MaxConcurrentRestarts, s.wakeRequest.wake),
-		owners:    s.owners,
+		slots:     slots,
 	})
 }
 

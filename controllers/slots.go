@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
+	"github.com/kick-dev/kick/internal/cluster/facts"
 	"github.com/kick-dev/kick/internal/cluster/workload"
 	"github.com/kick-dev/kick/internal/core/policy"
 )
@@ -40,7 +41,7 @@ func newSlots(limit int, wake func(...workload.Key)) *slots {
 }
 
 // load counts, once, the restarts that were under way when this replica came to lead.
-func (s *slots) load(ctx context.Context, reader client.Reader, workloads *workload.Client, scopes *scopes) error {
+func (s *slots) load(ctx context.Context, reader client.Reader, workloads *workload.Client, scopes *facts.Scopes) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.loaded {
@@ -62,7 +63,7 @@ func (s *slots) load(ctx context.Context, reader client.Reader, workloads *workl
 		if target == nil {
 			continue
 		}
-		if s.held[key], err = scopes.of(ctx, target); err != nil {
+		if s.held[key], err = scopes.Of(ctx, target); err != nil {
 			return err
 		}
 	}
