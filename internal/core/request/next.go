@@ -197,8 +197,13 @@ func (m *machine) advance() Step {
 // blocked asks the gate.
 func (m *machine) blocked() *gate.Block {
 	m.status.Owner = gate.OwnerOf(m.facts.Scope, &m.facts.Owners)
+	return gate.Evaluate(m.gateInput())
+}
+
+// gateInput is what the gate looks at.
+func (m *machine) gateInput() gate.Input {
 	open := Uncovered(&m.status, m.facts.Changes)
-	return gate.Evaluate(gate.Input{
+	return gate.Input{
 		Scope:    m.facts.Scope,
 		Now:      m.now,
 		Latest:   open.Latest(),
@@ -211,7 +216,7 @@ func (m *machine) blocked() *gate.Block {
 		Missing:  m.facts.Missing,
 		Full:     m.facts.Room.Full,
 		Owners:   m.facts.Owners,
-	})
+	}
 }
 
 // lastRestart is the restart before the one to come: the last of this request or, if that is newer, the one whose stamp
