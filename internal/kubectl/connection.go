@@ -86,3 +86,6 @@ func advised(err error) string {
 		return text
 	}
 }
+
+// localNow is the time of this machine, for what is done without a cluster.
+func localNow() time.Time { return time.Now() }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"time"
 )
 
 // Writer writes until the first error, which Err returns.
@@ -43,6 +44,18 @@ func (w *Writer) Table(rows func(row func(cells ...string))) {
 	for line := range strings.Lines(aligned.String()) {
 		w.Line("%s", strings.TrimRight(line, " \n"))
 	}
+}
+
+// Duration writes a duration without the parts at its end that are zero.
+func Duration(d time.Duration) string {
+	written := d.String()
+	if strings.HasSuffix(written, "m0s") {
+		written = strings.TrimSuffix(written, "0s")
+	}
+	if strings.HasSuffix(written, "h0m") {
+		written = strings.TrimSuffix(written, "0m")
+	}
+	return written
 }
 
 // breaks are what would break a table.
