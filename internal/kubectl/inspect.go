@@ -126,7 +126,7 @@ func (i *inspector) reportOn(ctx context.Context, target *workload.Workload) (ex
 	return explain.Of(explain.Input{
 		Namespace: target.Key.Namespace, Kind: target.Key.Kind, Name: target.Key.Name,
 		Now: i.now(), Settings: settings(), Request: present, Facts: gathered,
-		Standings: look.standings, Unseen: append(i.notes, look.notes...), Blind: look.blind,
+		Standings: look.standings, Unseen: append(i.notes, look.notes...), Blind: look.blind, Guessed: look.guessed,
 	}), nil
 }
 
@@ -154,6 +154,8 @@ type look struct {
 	notes     []string
 	// blind is true where nothing is known of when the sources changed.
 	blind bool
+	// guessed is true where sources could not be looked at.
+	guessed bool
 	// told counts the sources whose change times are those that the request shows.
 	told int
 }
@@ -335,6 +337,7 @@ func (l *look) firstSight(key source.Key) *observation.Record {
 // unseen notes a source that may not be read, and returns what is known of it all the same.
 func (l *look) unseen(key source.Key, refusal error) *observation.Record {
 	l.standings[key.Source] = explain.Standed{Standing: explain.Unseen, Detail: reasonOf(refusal)}
+	l.guessed = true
 	record := l.Get(key)
 	if record == nil {
 		return nil

@@ -138,6 +138,10 @@ var situations = map[string]struct {
 		in.Standings[db] = explain.Standed{Standing: explain.Unseen, Detail: "when it changed is in the ledger"}
 		in.Unseen = []string{"the ledger, which knows when sources changed: you may not list kickledgers in namespace kick-system"}
 	}), explain.ActionUnknown, "Not seen"},
+	"without-the-sources": {situation(func(in *explain.Input) {
+		in.Guessed = true
+		in.Standings[db] = explain.Standed{Standing: explain.Counts, Detail: "you may not read its metadata; the time is KICK's"}
+	}, asked), explain.ActionUnknown, "cannot be seen"},
 	"without-the-pods": {situation(func(in *explain.Input) {
 		in.Facts.Evidence.PodsRead, in.Facts.Evidence.Pods = false, nil
 		in.Unseen = []string{"what runs under the workload: pods is forbidden"}

@@ -33,6 +33,8 @@ type Input struct {
 	Unseen []string
 	// Blind is true where the change times could not be read at all, so that nothing can be decided.
 	Blind bool
+	// Guessed is true where sources could not be looked at: whether they exist, and whether KICK has read them, is not known.
+	Guessed bool
 }
 
 // Standed is the standing of a source with its reason.
@@ -245,6 +247,9 @@ func decisionOf(in Input, explanation request.Explanation) Decision {
 		decision.Reason, decision.Message = ready.Reason, ready.Message
 	}
 	switch {
+	case step.Stamp != "" && in.Guessed:
+		return Decision{Action: ActionUnknown, Message: "as far as can be seen it is time to restart, but whether every source exists " +
+			"that new Pods need cannot be seen" + lastWord(in.Request)}
 	case step.Stamp != "":
 		decision.Action = ActionRestart
 	case step.Status.Phase.Terminal():
