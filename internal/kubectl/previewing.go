@@ -38,7 +38,7 @@ func newPreview(c *connection) *cobra.Command {
 		Long: "Checks KickPolicies as the API server and the webhook would, and shows what they would do: which workloads and\n" +
 			"sources they would manage, which other policies select those, whose Pods are stale now, and when the schedule\n" +
 			"opens. A malformed policy gets the errors of the webhook, and no cluster is needed for that. Nothing is stored.",
-		Example: "  kubectl kick preview -f policy.yaml\n  kubectl kick preview --offline -f policies/",
+		Example: "  kubectl kick preview -f policy.yaml\n  kubectl kick preview --offline -f - < policies.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			policies, err := readPolicies(cmd.Context(), c.streams.In, files)

@@ -335,7 +335,7 @@ func (p *Patient) policies(ctx context.Context) {
 	case len(list.Items) == 0:
 		p.found(Warning, "make a KickPolicy: kubectl kick preview -f shows what it would do", "there are none, so KICK does nothing")
 	case bad == 0:
-		p.ok("all %d are in force", len(list.Items))
+		p.ok("in force: all of %d", len(list.Items))
 	}
 }
 
@@ -367,6 +367,6 @@ func (p *Patient) requests(ctx context.Context) {
 		p.found(Warning, "kubectl kick status -A", "%d more need somebody's help", bad-most)
 	}
 	if bad == 0 {
-		p.ok("none needs help; %d wait", waiting)
+		p.ok("none needs help; waiting: %d", waiting)
 	}
 }

@@ -183,7 +183,7 @@ func (p *Patient) ledger(ctx context.Context) {
 	if err != nil {
 		p.failed(err, "the ledger")
 	} else {
-		p.ok("%d sources on record in %d ledgers; the changes of %d are being delivered", snapshot.Size(), snapshot.Ledgers(), snapshot.Pending())
+		p.ok("sources on record: %d, in ledgers: %d; changes being delivered: %d", snapshot.Size(), snapshot.Ledgers(), snapshot.Pending())
 	}
 	key := source.Key{Namespace: p.Namespace, Source: deps.Source{Kind: v1alpha1.Secret, Name: ledger.KeySecret}}
 	metadata, err := (&source.Reader{Cache: p.Client}).Metadata(ctx, key)
