@@ -404,9 +404,9 @@ func (l *look) judgeSight(gathered request.Facts) {
 	switch {
 	case l.told == 0 && len(l.target.References()) > 0:
 		l.blind = true
-		l.note("so when the sources changed is not known, and the Pods cannot be judged")
+		l.note("for want of the ledger, when the sources changed is not known, and the Pods cannot be judged")
 	case l.told > 0:
-		l.note("so the change times are those that the request of the workload shows")
+		l.note("for want of the ledger, the change times are those that the request of the workload shows")
 	}
 }
 

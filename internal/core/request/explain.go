@@ -20,8 +20,9 @@ type Explanation struct {
 	Evidence []freshness.Line
 	// Stale is true where some change is carried by no proof.
 	Stale bool
-	// Gate is the whole chain, asked with the verdict on freshness.
-	Gate []gate.Link
+	// Gate is the whole chain, asked with the verdict on freshness, and Asked what it was asked about.
+	Gate  []gate.Link
+	Asked gate.Input
 }
 
 // Explain decides as Next does, and says why. The facts have to be complete: live workload, revision, Pods and room, whether
@@ -45,6 +46,7 @@ func Explain(status v1alpha1.KickRequestStatus, facts Facts, settings Settings, 
 		m.open(explained.Open)
 	}
 	m.stale = explained.Stale
-	explained.Gate = gate.Links(m.gateInput())
+	explained.Asked = m.gateInput()
+	explained.Gate = gate.Links(explained.Asked)
 	return explained
 }

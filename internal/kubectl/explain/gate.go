@@ -5,9 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kick-dev/kick/api/v1alpha1"
 	"github.com/kick-dev/kick/internal/core/gate"
-	"github.com/kick-dev/kick/internal/core/policy"
 	"github.com/kick-dev/kick/internal/core/request"
 )
 
@@ -24,7 +22,7 @@ func linksOf(in Input, explanation request.Explanation) []Link {
 				link.OpensAt = answer.Block.RecheckAt.UTC().Format(time.RFC3339)
 			}
 		} else {
-			link.Detail = allowing(answer.Name, in, explanation)
+			link.Detail = allowing(answer.Name, in, explanation.Asked)
 		}
 		links = append(links, link)
 	}
@@ -32,33 +30,34 @@ func linksOf(in Input, explanation request.Explanation) []Link {
 }
 
 // allowing says why a link allows a restart.
-func allowing(name gate.Name, in Input, explanation request.Explanation) string {
-	scope := in.Facts.Scope
-	manual := in.Facts.Manual
+func allowing(name gate.Name, in Input, asked gate.Input) string {
 	switch name {
 	case gate.LinkSuspend:
 		return "a policy that is not suspended selects the workload"
 	case gate.LinkDryRun:
-		if scope.DryRun() {
+		if asked.Scope.DryRun() {
 			return "a dry run, and nothing to restart"
 		}
 		return "no dry run"
 	case gate.LinkSchedule:
-		return openSchedule(scope, in.Now, manual)
+		return openSchedule(in, asked)
 	case gate.LinkMissing:
-		if len(in.Facts.Missing) > 0 {
-			return "asked only for stale Pods; missing: " + strings.Join(in.Facts.Missing, ", ")
+		if len(asked.Missing) > 0 {
+			return "asked only for stale Pods; missing: " + strings.Join(asked.Missing, ", ")
 		}
 		return "all that new Pods need exists"
 	case gate.LinkOwner, gate.LinkSyncWindows, gate.LinkSync:
-		return ownerAllows(scope, in)
+		return ownerAllows(in, asked)
 	case gate.LinkQuiet:
-		return quietEnough(scope, explanation.Latest, in.Now)
+		period, _ := asked.Scope.Quiet()
+		return waited(asked, period, fmt.Sprintf("the last change came %s ago, and %s without one are asked for",
+			asked.Now.Sub(asked.Latest).Truncate(time.Second), period))
 	case gate.LinkMinInterval:
-		if interval := scope.MinInterval(); interval > 0 {
-			return fmt.Sprintf("the last restart, if any, was more than %s ago", interval)
+		if asked.Last.At.IsZero() {
+			return waited(asked, asked.Scope.MinInterval(), "no restart came before")
 		}
-		return "none asked for"
+		return waited(asked, asked.Scope.MinInterval(), fmt.Sprintf("the last restart was at %s, and the time after it has passed",
+			asked.Last.At.UTC().Format(time.RFC3339)))
 	case gate.LinkConcurrency:
 		return "no limit is reached"
 	default:
@@ -66,19 +65,30 @@ func allowing(name gate.Name, in Input, explanation request.Explanation) string 
 	}
 }
 
-func openSchedule(scope policy.Scope, now time.Time, manual *v1alpha1.ManualRestart) string {
+// waited says why a link that lets time pass allows a restart: for the reason given, or because there is nothing to wait for.
+func waited(asked gate.Input, period time.Duration, passed string) string {
+	switch {
+	case period == 0:
+		return "none asked for"
+	case asked.Latest.IsZero():
+		return "no change waits for a restart"
+	case asked.Manual:
+		return "does not hold back a restart by hand"
+	default:
+		return passed
+	}
+}
+
+func openSchedule(in Input, asked gate.Input) string {
 	var until time.Time
 	windows := 0
-	for _, p := range scope.Policies {
+	for _, p := range asked.Scope.Policies {
 		windows += len(p.Schedule.Windows())
-		if !p.Schedule.Open(now) {
-			if manual != nil && manual.Override {
-				return fmt.Sprintf("closed, and overridden by %s", manual.RequestedBy)
-			}
-			continue
+		if !p.Schedule.Open(asked.Now) {
+			return "closed, and overridden by " + in.Facts.Manual.RequestedBy // Nothing else opens it.
 		}
 		const horizon = 366 * 24 * time.Hour
-		if closing, closes := p.Schedule.NextClosing(now, now.Add(horizon)); closes && (until.IsZero() || closing.Before(until)) {
+		if closing, closes := p.Schedule.NextClosing(asked.Now, asked.Now.Add(horizon)); closes && (until.IsZero() || closing.Before(until)) {
 			until = closing
 		}
 	}
@@ -92,27 +102,15 @@ func openSchedule(scope policy.Scope, now time.Time, manual *v1alpha1.ManualRest
 	}
 }
 
-func ownerAllows(scope policy.Scope, in Input) string {
-	if len(scope.Providers()) == 0 {
+func ownerAllows(in Input, asked gate.Input) string {
+	if len(asked.Scope.Providers()) == 0 {
 		return "no policy asks a GitOps tool"
 	}
-	if owner := gate.OwnerOf(scope, &in.Facts.Owners); owner != nil {
-		return fmt.Sprintf("%s %s/%s allows it", owner.Kind, owner.Namespace, owner.Name)
-	}
-	if in.Facts.Manual != nil && in.Facts.Manual.Override {
+	if asked.Override {
 		return "overridden by " + in.Facts.Manual.RequestedBy
 	}
-	return "answered by the link before"
-}
-
-func quietEnough(scope policy.Scope, latest, now time.Time) string {
-	period, _ := scope.Quiet()
-	switch {
-	case period == 0:
-		return "none asked for"
-	case latest.IsZero():
-		return fmt.Sprintf("%s without a change are asked for", period)
-	default:
-		return fmt.Sprintf("the last change came %s ago, and %s are asked for", now.Sub(latest).Truncate(time.Second), period)
+	if owner := gate.OwnerOf(asked.Scope, &in.Facts.Owners); owner != nil {
+		return fmt.Sprintf("%s %s/%s allows it", owner.Kind, owner.Namespace, owner.Name)
 	}
+	return "answered by the link before"
 }

@@ -177,7 +177,7 @@ func proofText(line freshness.Line) string {
 	case freshness.ByStamp:
 		return "carried: KICK issued the present restartedAt for the state up to " + stamp(line.Bound)
 	case freshness.ByAge:
-		return "carried: the workload was created later, at " + stamp(line.Bound)
+		return "carried: the workload is no older; it was created at " + stamp(line.Bound)
 	case freshness.ByRevision:
 		return "carried: the revision that all Pods have is no older; it was made at " + stamp(line.Bound)
 	case freshness.ByPods:

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/kick-dev/kick/api/v1alpha1"
 	"github.com/kick-dev/kick/internal/core/schedule"
 	"github.com/kick-dev/kick/internal/kubectl/explain"
 	"github.com/kick-dev/kick/internal/kubectl/text"
@@ -143,7 +144,7 @@ func (r Report) writeWorkloads(w *text.Writer) {
 		}
 	}
 	if stale > 0 {
-		w.Line("\n%d of them run Pods that do not provably carry the content of their sources: each would be restarted once.", stale)
+		w.Line("\nWorkloads whose Pods do not provably carry the content of their sources: %d. Each would be restarted once.", stale)
 	}
 }
 
@@ -166,6 +167,9 @@ func next(decision explain.Decision) string {
 func sources(list []explain.Source) string {
 	var names []string
 	for _, source := range list {
+		if strings.HasPrefix(source.Name, string(v1alpha1.Manual)) {
+			continue // A restart by hand is no source that a policy covers.
+		}
 		switch source.Standing {
 		case explain.Counts, explain.Unread, explain.Unobserved:
 			names = append(names, source.Name)
