@@ -2,6 +2,7 @@ package kubectl
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -89,3 +90,12 @@ func advised(err error) string {
 
 // localNow is the time of this machine, for what is done without a cluster.
 func localNow() time.Time { return time.Now() }
+
+// say writes a line to standard output, remark one to standard error. Whoever does not read them misses nothing else.
+func (c *connection) say(format string, args ...any) { line(c.streams.Out, format, args...) }
+
+func (c *connection) remark(format string, args ...any) { line(c.streams.ErrOut, format, args...) }
+
+func line(out io.Writer, format string, args ...any) {
+	fmt.Fprintf(out, format+"\n", args...) //nolint:errcheck // There is nowhere to complain.
+}

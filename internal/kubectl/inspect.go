@@ -251,7 +251,7 @@ func (l *look) full(ctx context.Context, scopes *facts.Scopes, scope policy.Scop
 	usage := &gate.Usage{}
 	for n := range list.Items {
 		other := &list.Items[n]
-		if !request.Restarting(&other.Status) || other.Namespace == l.target.Key.Namespace && l.request != nil && other.Name == l.request.Name {
+		if !request.Restarting(&other.Status) || l.request != nil && other.UID == l.request.UID {
 			continue
 		}
 		of, err := l.scopeOf(ctx, scopes, other)

@@ -87,7 +87,7 @@ func (s *session) annotatedSources(ctx context.Context, everywhere bool) ([]migr
 		list.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: string(kind) + "List"})
 		err := s.client.List(ctx, list, s.in(everywhere))
 		if apierrors.IsForbidden(err) {
-			fmt.Fprintf(s.streams.ErrOut, "Not seen: annotations of %ss, which you may not list.\n", kind)
+			s.remark("Not seen: annotations of %ss, which you may not list.", kind)
 			continue
 		}
 		if err != nil {

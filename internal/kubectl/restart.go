@@ -86,7 +86,7 @@ func (s *session) restart(ctx context.Context, key workload.Key, options restart
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.streams.Out, "%s: asked for a restart (kickrequest/%s)\n", shown(key.Kind, key.Name), asked.Name)
+	s.say("%s: asked for a restart (kickrequest/%s)", shown(key.Kind, key.Name), asked.Name)
 	if !options.wait {
 		return nil
 	}
@@ -153,7 +153,7 @@ func (s *session) await(ctx context.Context, asked *v1alpha1.KickRequest, wish *
 			return true, fmt.Errorf("the request %s was deleted, so the outcome is not known", asked.Name)
 		}
 		if line := progress(r); line != last && concerns(r, asked.Generation) {
-			fmt.Fprintln(s.streams.Out, line)
+			s.say("%s", line)
 			last = line
 		}
 		var over bool

@@ -6,7 +6,6 @@ package kubectl
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -29,7 +28,7 @@ func Run(ctx context.Context, version string, streams genericiooptions.IOStreams
 		return 0
 	case errors.Is(err, errFindings):
 	default:
-		fmt.Fprintln(streams.ErrOut, "error:", advised(err))
+		(&connection{streams: streams}).remark("error: %s", advised(err))
 	}
 	return 1
 }

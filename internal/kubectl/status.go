@@ -74,6 +74,7 @@ func (s *session) status(ctx context.Context, options statusOptions, arguments [
 			shown.Items[i].ManagedFields = nil
 		}
 		return write(s.streams.Out, options.as, shown, nil)
+	default:
 	}
 	table := newStatusTable(s.streams.Out, options.everywhere, options.as == formatWide)
 	for i := range found {
@@ -83,7 +84,7 @@ func (s *session) status(ctx context.Context, options statusOptions, arguments [
 		return err
 	}
 	if len(found) == 0 {
-		fmt.Fprintln(s.streams.ErrOut, nothing(options, s.namespace))
+		s.remark("%s", nothing(options, s.namespace))
 	}
 	if !options.watch {
 		return nil

@@ -69,7 +69,7 @@ func (s *session) timeline(
 	var events eventsv1.EventList
 	err = s.client.List(ctx, &events, s.in(options.everywhere))
 	if apierrors.IsForbidden(err) {
-		fmt.Fprintln(s.streams.ErrOut, "Not seen: events, which you may not list; what is shown is what requests keep.")
+		s.remark("Not seen: events, which you may not list; what is shown is what requests keep.")
 		err = nil
 	}
 	if err != nil {

@@ -212,7 +212,8 @@ func (c Calendar) WriteText(out io.Writer) error {
 		w.Line("\nOpenings")
 		w.Table(func(row func(cells ...string)) {
 			for _, span := range c.Openings {
-				row("  "+span.From.In(c.Zone).Format(spanFormat), "to "+span.To.In(c.Zone).Format(spanFormat), text.Duration(span.To.Sub(span.From)))
+				from, to := span.From.In(c.Zone), span.To.In(c.Zone)
+				row("  "+from.Format(spanFormat), "to "+to.Format(spanFormat), text.Duration(to.Sub(from)))
 			}
 		})
 	}
@@ -257,9 +258,10 @@ func (c Calendar) drawing() *picture.Drawing {
 	for i, day := range c.Days {
 		y := top + float64(i)*row
 		d.Text(left-12, y+16, "end", day.From.Format(dayFormat))
-		d.Bar(left, y+3, 24*hour, row-6, "plain", "")
+		d.Bar(picture.Box{X: left, Y: y + 3, Width: 24 * hour, Height: row - 6}, "plain", "")
 		for _, bar := range day.Open {
-			d.Bar(minute(bar.From), y+3, minute(bar.To)-minute(bar.From), row-6, "open", c.spanText(bar.Span))
+			from, to := minute(bar.From), minute(bar.To)
+			d.Bar(picture.Box{X: from, Y: y + 3, Width: to - from, Height: row - 6}, "open", c.spanText(bar.Span))
 		}
 		if day.Turns {
 			d.Text(left+24*hour-6, y+16, "muted end", "the clocks change")
@@ -270,9 +272,9 @@ func (c Calendar) drawing() *picture.Drawing {
 		}
 	}
 	y := below + 26
-	d.Bar(left, y-11, 24, 14, "open", "")
+	d.Bar(picture.Box{X: left, Y: y - 11, Width: 24, Height: 14}, "open", "")
 	d.Text(left+32, y, "muted", "open")
-	d.Bar(left+84, y-11, 24, 14, "plain", "")
+	d.Bar(picture.Box{X: left + 84, Y: y - 11, Width: 24, Height: 14}, "plain", "")
 	d.Text(left+116, y, "muted", "closed")
 	d.Line(left+180, y-12, left+180, y+4, "now")
 	d.Text(left+190, y, "muted", "now")

@@ -5,6 +5,8 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -83,7 +85,7 @@ func (p *Patient) answers(ctx context.Context) {
 	switch {
 	case err == nil:
 		p.found(Problem, webhookRemedy, "the API server took a policy without sense, in a dry run: it asks no webhook")
-	case strings.Contains(err.Error(), "kickpolicy.kick.dev") && (apierrors.IsInvalid(err) || strings.Contains(err.Error(), "denied the request")):
+	case strings.Contains(err.Error(), `"kickpolicy.kick.dev" denied the request`):
 		p.ok("the API server asks them and gets answers (it refused a policy without sense, in a dry run)")
 	case meta.IsNoMatchError(err) || apierrors.IsNotFound(err):
 		p.found(Problem, crdRemedy, "there are no policies to ask about: %v", err)
@@ -114,7 +116,8 @@ func (p *Patient) certificate(ctx context.Context) {
 
 // trust looks at the CA that the API server trusts.
 func (p *Patient) trust(registered map[string]*admissionregistrationv1.ValidatingWebhook) {
-	for _, webhook := range registered {
+	for _, name := range slices.Sorted(maps.Keys(registered)) {
+		webhook := registered[name]
 		roots := parseCertificates(webhook.ClientConfig.CABundle)
 		if len(roots) == 0 {
 			p.found(Problem, "with cert-manager, see whether its cainjector runs; with a Secret of your own, set webhook.caBundle",
@@ -326,9 +329,11 @@ func (p *Patient) policies(ctx context.Context) {
 	bad := 0
 	for i := range list.Items {
 		of := &list.Items[i]
-		if stalled := meta.FindStatusCondition(of.Status.Conditions, v1alpha1.ConditionStalled); stalled != nil && stalled.Status == metav1.ConditionTrue {
+		stalled := meta.FindStatusCondition(of.Status.Conditions, v1alpha1.ConditionStalled)
+		if stalled != nil && stalled.Status == metav1.ConditionTrue {
 			bad++
-			p.found(Problem, "mend the policy; kubectl kick preview -f checks it before", "%s/%s, %s: %s", of.Namespace, of.Name, stalled.Reason, stalled.Message)
+			p.found(Problem, "mend the policy; kubectl kick preview -f checks it before",
+				"%s/%s, %s: %s", of.Namespace, of.Name, stalled.Reason, stalled.Message)
 		}
 	}
 	switch {

@@ -111,7 +111,8 @@ func (p *Patient) deployment(ctx context.Context) {
 	}
 	if len(list.Items) == 0 {
 		p.found(Problem, "install KICK: helm install kick charts/kick --namespace kick-system --create-namespace --wait; "+
-			"if it is installed elsewhere, say so with --kick-namespace", "there is no KICK in namespace %s%s", p.Namespace, p.elsewhere(ctx))
+			"if it is installed elsewhere, say so with --kick-namespace",
+			"there is no KICK in namespace %s%s", p.Namespace, p.elsewhere(ctx))
 		return
 	}
 	p.manager = &list.Items[0]

@@ -88,7 +88,8 @@ func openSchedule(in Input, asked gate.Input) string {
 			return "closed, and overridden by " + in.Facts.Manual.RequestedBy // Nothing else opens it.
 		}
 		const horizon = 366 * 24 * time.Hour
-		if closing, closes := p.Schedule.NextClosing(asked.Now, asked.Now.Add(horizon)); closes && (until.IsZero() || closing.Before(until)) {
+		closing, closes := p.Schedule.NextClosing(asked.Now, asked.Now.Add(horizon))
+		if closes && (until.IsZero() || closing.Before(until)) {
 			until = closing
 		}
 	}

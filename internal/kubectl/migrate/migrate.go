@@ -245,43 +245,57 @@ func read(w Workload) wish {
 
 func (w *wish) gap(format string, args ...any) { w.gaps = append(w.gaps, fmt.Sprintf(format, args...)) }
 
-func (w *wish) annotation(name, value string) {
-	switch name {
-	case reloaderAuto, waveUpdate:
-		if value == "true" {
-			w.restarts = true
-		}
-	case secretAuto, configMapAuto:
-		if value == "true" {
-			w.restarts = true
-			w.gap("%s watches one kind of source; KICK watches Secrets and ConfigMaps alike, unless a dependencySelector narrows them", name)
-		}
-	case secretReload:
-		w.named(v1alpha1.Secret, value)
-	case configMapReload:
-		w.named(v1alpha1.ConfigMap, value)
-	case reloaderSearch:
-		if value == "true" {
-			w.restarts = true
-			w.gap("%s looks for sources with the annotation %s; give those a label, and put it into the dependencySelector", name, reloaderMatch)
-		}
-	case secretExclude, configMapExclude:
-		w.gap("%s leaves out %s for this workload; the label %s=true on them does, for every workload", name, value, policy.IgnoreLabel)
-	case reloaderStrategy:
-		w.strategy(value)
-	case pausePeriod:
-		w.pause(value)
-	case waveConfigMaps:
-		w.extra(v1alpha1.ConfigMap, value)
-	case waveSecrets:
-		w.extra(v1alpha1.Secret, value)
-	case waveHash:
+// annotations are what the known annotations ask for.
+var annotations = map[string]func(w *wish, name, value string){
+	reloaderAuto: (*wish).restart,
+	waveUpdate:   (*wish).restart,
+	secretAuto:   (*wish).oneKind, configMapAuto: (*wish).oneKind,
+	secretReload:     func(w *wish, _, value string) { w.named(v1alpha1.Secret, value) },
+	configMapReload:  func(w *wish, _, value string) { w.named(v1alpha1.ConfigMap, value) },
+	reloaderSearch:   (*wish).search,
+	secretExclude:    (*wish).exclude,
+	configMapExclude: (*wish).exclude,
+	reloaderStrategy: func(w *wish, _, value string) { w.strategy(value) },
+	pausePeriod:      func(w *wish, _, value string) { w.pause(value) },
+	waveConfigMaps:   func(w *wish, _, value string) { w.extra(v1alpha1.ConfigMap, value) },
+	waveSecrets:      func(w *wish, _, value string) { w.extra(v1alpha1.Secret, value) },
+	waveHash: func(w *wish, name, _ string) {
 		w.gap("%s on the Pod template is Wave's mark; taking it away restarts the Pods once", name)
-	default:
-		if !strings.HasPrefix(name, reloader+"/last-reloaded-from") {
-			w.gap("%s: %s has no equivalent", name, value)
-		}
+	},
+}
+
+// lastReloaded is the mark that Reloader leaves on a Pod template.
+const lastReloaded = reloader + "/last-reloaded-from"
+
+func (w *wish) annotation(name, value string) {
+	if read, known := annotations[name]; known {
+		read(w, name, value)
+		return
 	}
+	if !strings.HasPrefix(name, lastReloaded) {
+		w.gap("%s: %s has no equivalent", name, value)
+	}
+}
+
+func (w *wish) restart(_, value string) { w.restarts = w.restarts || value == "true" }
+
+func (w *wish) oneKind(name, value string) {
+	if value == "true" {
+		w.restarts = true
+		w.gap("%s watches one kind of source; KICK watches Secrets and ConfigMaps alike, unless a dependencySelector narrows them", name)
+	}
+}
+
+func (w *wish) search(name, value string) {
+	if value == "true" {
+		w.restarts = true
+		w.gap("%s looks for sources with the annotation %s; give those a label, and put it into the dependencySelector",
+			name, reloaderMatch)
+	}
+}
+
+func (w *wish) exclude(name, value string) {
+	w.gap("%s leaves out %s for this workload; the label %s=true on them does, for every workload", name, value, policy.IgnoreLabel)
 }
 
 func (w *wish) strategy(value string) {

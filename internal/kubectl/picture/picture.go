@@ -50,35 +50,43 @@ func escape(text string) string { return html.EscapeString(text) }
 
 // Text writes a text whose baseline begins at a point. The class says how it looks: title, muted, end, mid, now.
 func (d *Drawing) Text(x, y float64, class, text string) {
-	fmt.Fprintf(&d.body, "<text x=\"%.1f\" y=\"%.1f\" class=\"%s\">%s</text>\n", x, y, class, escape(text))
+	fmt.Fprintf(&d.body, "<text x=\"%.1f\" y=\"%.1f\"%s>%s</text>\n", x, y, classed(class), escape(text))
+}
+
+// Box is a rectangle.
+type Box struct {
+	X, Y, Width, Height float64
 }
 
 // Bar draws a rectangle with a tooltip.
-func (d *Drawing) Bar(x, y, width, height float64, class, tip string) {
-	fmt.Fprintf(&d.body, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"2\" class=\"%s\">%s</rect>\n",
-		x, y, max(width, 1), height, class, tooltip(tip))
+func (d *Drawing) Bar(box Box, class, tip string) {
+	fmt.Fprintf(&d.body, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" rx=\"2\"%s>%s</rect>\n",
+		box.X, box.Y, max(box.Width, 1), box.Height, classed(class), tooltip(tip))
 }
+
+// classed is the attribute that says how something looks.
+func classed(class string) string { return ` class="` + class + `"` }
 
 // Line draws a line.
 func (d *Drawing) Line(x1, y1, x2, y2 float64, class string) {
-	fmt.Fprintf(&d.body, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\" class=\"%s\"/>\n", x1, y1, x2, y2, class)
+	fmt.Fprintf(&d.body, "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"%s/>\n", x1, y1, x2, y2, classed(class))
 }
 
 // Diamond draws a mark of the given radius around a point, with a tooltip.
 func (d *Drawing) Diamond(x, y, radius float64, class, tip string) {
-	fmt.Fprintf(&d.body, "<path d=\"M%.1f %.1f L%.1f %.1f L%.1f %.1f L%.1f %.1fZ\" class=\"%s\">%s</path>\n",
-		x, y-radius, x+radius, y, x, y+radius, x-radius, y, class, tooltip(tip))
+	fmt.Fprintf(&d.body, "<path d=\"M%.1f %.1f L%.1f %.1f L%.1f %.1f L%.1f %.1fZ\"%s>%s</path>\n",
+		x, y-radius, x+radius, y, x, y+radius, x-radius, y, classed(class), tooltip(tip))
 }
 
 // Flag draws a mark that stands on a point, with a tooltip.
 func (d *Drawing) Flag(x, y, size float64, class, tip string) {
-	fmt.Fprintf(&d.body, "<path d=\"M%.1f %.1f L%.1f %.1f L%.1f %.1fZ\" class=\"%s\">%s</path>\n",
-		x, y, x-size/2, y-size, x+size/2, y-size, class, tooltip(tip))
+	fmt.Fprintf(&d.body, "<path d=\"M%.1f %.1f L%.1f %.1f L%.1f %.1fZ\"%s>%s</path>\n",
+		x, y, x-size/2, y-size, x+size/2, y-size, classed(class), tooltip(tip))
 }
 
 // Circle draws a dot with a tooltip.
 func (d *Drawing) Circle(x, y, radius float64, class, tip string) {
-	fmt.Fprintf(&d.body, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" class=\"%s\">%s</circle>\n", x, y, radius, class, tooltip(tip))
+	fmt.Fprintf(&d.body, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\"%s>%s</circle>\n", x, y, radius, classed(class), tooltip(tip))
 }
 
 func tooltip(tip string) string {

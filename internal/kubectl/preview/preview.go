@@ -130,7 +130,8 @@ func (r Report) writeWorkloads(w *text.Writer) {
 		w.Table(func(row func(cells ...string)) {
 			row("  WORKLOAD", "PODS", "AT ONCE", "OTHER POLICIES", "SOURCES THAT COUNT")
 			for _, workload := range r.Workloads {
-				row("  "+workload.Name, string(workload.Verdict.Outcome), next(workload.Decision), orNone(workload.Others), sources(workload.Sources))
+				row("  "+workload.Name, string(workload.Verdict.Outcome), next(workload.Decision), orNone(workload.Others),
+					sources(workload.Sources))
 			}
 		})
 	}
@@ -177,6 +178,7 @@ func sources(list []explain.Source) string {
 			names = append(names, source.Name+" (?)")
 		case explain.Missing:
 			names = append(names, source.Name+" (missing)")
+		default: // It does not count.
 		}
 	}
 	return orNone(names)

@@ -167,9 +167,8 @@ func (l *Lane) changes(status *v1alpha1.KickRequestStatus) {
 		if len(change.Keys) > 0 {
 			item.Text += " (" + strings.Join(change.Keys, ", ") + ")"
 		}
-		same := func(other Item) bool {
-			return other.From.Equal(item.From) && strings.HasPrefix(other.Text, strings.SplitN(item.Text, " (", 2)[0])
-		}
+		name, _, _ := strings.Cut(item.Text, " (")
+		same := func(other Item) bool { return other.From.Equal(item.From) && strings.HasPrefix(other.Text, name) }
 		if !slices.ContainsFunc(known, same) {
 			known = append(known, item)
 		}

@@ -144,7 +144,7 @@ func (t Timeline) drawing() *picture.Drawing {
 func (l Lane) draw(d *picture.Drawing, a axis, y float64) {
 	d.Text(16, y+20, "", l.Workload)
 	d.Text(16, y+34, "muted", l.Namespace)
-	d.Bar(left, y+16, span, 12, "plain", "")
+	d.Bar(picture.Box{X: left, Y: y + 16, Width: span, Height: 12}, "plain", "")
 	for _, last := range []bool{true, false} { // Instants are drawn over what lasts.
 		for _, item := range l.Items {
 			if (item.To != nil) == last {
@@ -159,9 +159,9 @@ func (i Item) draw(d *picture.Drawing, a axis, y float64) {
 	x := a.x(i.From)
 	switch i.Kind {
 	case Wait:
-		d.Bar(x, y-6, a.x(*i.To)-x, 12, "wait", tip+" ("+i.length()+")")
+		d.Bar(picture.Box{X: x, Y: y - 6, Width: a.x(*i.To) - x, Height: 12}, "wait", tip+" ("+i.length()+")")
 	case Rollout:
-		d.Bar(x, y-6, a.x(*i.To)-x, 12, "roll", tip+" ("+i.length()+")")
+		d.Bar(picture.Box{X: x, Y: y - 6, Width: a.x(*i.To) - x, Height: 12}, "roll", tip+" ("+i.length()+")")
 	case Change:
 		d.Diamond(x, y, 7, "change", tip)
 	case Stamp:
@@ -183,9 +183,9 @@ func drawLegend(d *picture.Drawing, y float64) {
 		x += 36 + 6.2*float64(len(label))
 	}
 	next("change", func() { d.Diamond(x+6, y-4, 6, "change", "") })
-	next("wait", func() { d.Bar(x, y-9, 14, 10, "wait", "") })
+	next("wait", func() { d.Bar(picture.Box{X: x, Y: y - 9, Width: 14, Height: 10}, "wait", "") })
 	next("restart", func() { d.Flag(x+6, y+1, 11, "stamp", "") })
-	next("rollout", func() { d.Bar(x, y-9, 14, 10, "roll", "") })
+	next("rollout", func() { d.Bar(picture.Box{X: x, Y: y - 9, Width: 14, Height: 10}, "roll", "") })
 	next("done", func() { d.Circle(x+6, y-4, 5, "good", "") })
 	next("failed", func() { d.Circle(x+6, y-4, 5, "bad", "") })
 	next("schedule opens", func() { d.Diamond(x+6, y-4, 5, "open", "") })
