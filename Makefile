@@ -35,8 +35,8 @@ help: ## Show this list
 	  /^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Build the manager: bin/manager
-	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/manager ./cmd/manager
+build: ## Build the manager and the plugin for kubectl: bin/manager, bin/kubectl-kick
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/ ./cmd/manager ./cmd/kubectl-kick
 
 .PHONY: docker-build
 docker-build: ## Build the container image (IMAGE=…, VERSION=…)
@@ -53,11 +53,14 @@ MARKED := $(addprefix paths=./,$(addsuffix /...,api cmd/manager controllers inte
 
 .PHONY: generate
 generate: $(CONTROLLER_GEN) $(CRD_REF_DOCS) ## Generate deepcopy code, CRDs, RBAC, webhooks and the API reference from the Go code
-	rm -f config/crd/bases/*.yaml
+	rm -rf config/crd/.new
 	$(CONTROLLER_GEN) object crd rbac:roleName=kick-manager webhook $(MARKED) \
-	  output:crd:artifacts:config=config/crd/bases \
+	  output:crd:artifacts:config=config/crd/.new \
 	  output:rbac:artifacts:config=config/rbac \
 	  output:webhook:artifacts:config=config/webhook
+	rm -f config/crd/bases/*.yaml
+	mv config/crd/.new/*.yaml config/crd/bases/
+	rmdir config/crd/.new
 	$(CRD_REF_DOCS) --source-path=api --config=hack/api-docs.yaml --renderer=markdown \
 	  --output-path=docs/api.md --log-level=ERROR
 

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/keymutex"
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/kick-dev/kick/internal/cluster/facts"
 	"github.com/kick-dev/kick/internal/cluster/ledger"
 	"github.com/kick-dev/kick/internal/cluster/servertime"
 	"github.com/kick-dev/kick/internal/cluster/source"
@@ -31,7 +32,7 @@ const (
 // release; one by one they would cost as many writes of the ledger, and a workload would be judged once for each of its
 // sources.
 type baselines struct {
-	scopes  *scopes
+	scopes  *facts.Scopes
 	sources *source.Reader
 	ledger  *ledger.Store
 	clock   *servertime.Clock
@@ -73,11 +74,11 @@ func (b *baselines) take(ctx context.Context, key source.Key) (err error) {
 
 // lacking lists the source and others of its namespace that exist, that some policy covers, and that have no record.
 func (b *baselines) lacking(ctx context.Context, key source.Key) ([]source.Key, error) {
-	policies, err := b.scopes.policies(ctx, key.Namespace)
+	policies, err := b.scopes.Policies(ctx, key.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	workloads, err := b.scopes.workloads.InNamespace(ctx, key.Namespace)
+	workloads, err := b.scopes.Workloads.InNamespace(ctx, key.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +87,7 @@ func (b *baselines) lacking(ctx context.Context, key source.Key) ([]source.Key, 
 		if len(keys) >= maxBaselines {
 			break
 		}
-		more, err := b.lackingOf(ctx, consumer{workload: w, scope: policy.ScopeOf(policies, w.Labels())}, listed)
+		more, err := b.lackingOf(ctx, facts.Consumer{Workload: w, Scope: policy.ScopeOf(policies, w.Labels())}, listed)
 		if err != nil {
 			return nil, err
 		}
@@ -96,13 +97,13 @@ func (b *baselines) lacking(ctx context.Context, key source.Key) ([]source.Key, 
 }
 
 // lackingOf lists the sources of one workload that lack a record, and marks them as listed.
-func (b *baselines) lackingOf(ctx context.Context, c consumer, listed map[deps.Source]bool) ([]source.Key, error) {
-	if !c.scope.Managed() {
+func (b *baselines) lackingOf(ctx context.Context, c facts.Consumer, listed map[deps.Source]bool) ([]source.Key, error) {
+	if !c.Scope.Managed() {
 		return nil, nil
 	}
 	var keys []source.Key
-	for _, reference := range c.workload.References() {
-		key := source.Key{Namespace: c.workload.Key.Namespace, Source: reference.Source}
+	for _, reference := range c.Workload.References() {
+		key := source.Key{Namespace: c.Workload.Key.Namespace, Source: reference.Source}
 		if listed[key.Source] || b.ledger.Get(key) != nil {
 			continue
 		}
@@ -110,7 +111,7 @@ func (b *baselines) lackingOf(ctx context.Context, c consumer, listed map[deps.S
 		if err != nil {
 			return nil, err
 		}
-		if metadata != nil && c.scope.AdmitsSource(labels.Set(metadata.Labels)) {
+		if metadata != nil && c.Scope.AdmitsSource(labels.Set(metadata.Labels)) {
 			listed[key.Source] = true
 			keys = append(keys, key)
 		}

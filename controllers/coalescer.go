@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/utils/keymutex"
 
+	"github.com/kick-dev/kick/internal/cluster/facts"
 	"github.com/kick-dev/kick/internal/cluster/workload"
 )
 
@@ -21,15 +22,15 @@ type coalescer struct {
 // ensure creates the request of a consumer, durably, or has the one there is decided about. That one is open from the
 // moment at which the change is on record, since it does not cover it, and the decision is what stores the rest: a process
 // that dies before leaves it to the next one, which decides about every workload at its start. It may be repeated.
-func (c *coalescer) ensure(ctx context.Context, target consumer) (err error) {
-	key := target.workload.Key.String()
+func (c *coalescer) ensure(ctx context.Context, target facts.Consumer) (err error) {
+	key := target.Workload.Key.String()
 	c.locks.LockKey(key)
 	defer func() { err = errors.Join(err, c.locks.UnlockKey(key)) }()
-	present, err := c.requests.get(ctx, target.workload.Key)
+	present, err := c.requests.get(ctx, target.Workload.Key)
 	if err != nil {
 		return err
 	}
-	if present != nil && present.Spec.TargetRef.UID != target.workload.UID() {
+	if present != nil && present.Spec.TargetRef.UID != target.Workload.UID() {
 		// It belongs to an earlier workload of that name.
 		if err := c.requests.remove(ctx, present); err != nil {
 			return err
@@ -37,8 +38,8 @@ func (c *coalescer) ensure(ctx context.Context, target consumer) (err error) {
 		present = nil
 	}
 	if present == nil {
-		return c.requests.create(ctx, target.workload)
+		return c.requests.create(ctx, target.Workload)
 	}
-	c.wakeup.wake(target.workload.Key)
+	c.wakeup.wake(target.Workload.Key)
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
+	"github.com/kick-dev/kick/internal/cluster/facts"
 	"github.com/kick-dev/kick/internal/cluster/owner"
 	"github.com/kick-dev/kick/internal/cluster/source"
 	"github.com/kick-dev/kick/internal/cluster/workload"
@@ -29,7 +30,7 @@ const samplePeriod = time.Minute
 // policies whenever they decide.
 type kickPolicyReconciler struct {
 	client    client.Client
-	scopes    *scopes
+	scopes    *facts.Scopes
 	workloads *workload.Client
 	sources   *source.Reader
 	owners    *owner.Reader
@@ -70,7 +71,7 @@ func (r *kickPolicyReconciler) conditions(
 	ready, stalled := metav1.ConditionTrue, metav1.ConditionFalse
 	reason, message := v1alpha1.ReasonSucceeded, "the policy is in force"
 	switch {
-	case present.Namespace == r.scopes.reserved:
+	case present.Namespace == r.scopes.Reserved:
 		ready, stalled = metav1.ConditionFalse, metav1.ConditionTrue
 		reason, message = v1alpha1.ReasonReservedNamespace, "KICK does not manage its own namespace; move the policy to another one"
 	case len(faults) > 0:

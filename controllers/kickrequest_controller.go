@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
+	"github.com/kick-dev/kick/internal/cluster/facts"
 	"github.com/kick-dev/kick/internal/cluster/ledger"
-	"github.com/kick-dev/kick/internal/cluster/owner"
 	"github.com/kick-dev/kick/internal/cluster/servertime"
 	"github.com/kick-dev/kick/internal/cluster/workload"
 	"github.com/kick-dev/kick/internal/core/request"
@@ -26,7 +26,7 @@ const raceDelay = 100 * time.Millisecond
 // kickRequestReconciler drives the request of one workload: gather, decide, store, act. Its keys are workloads, with or
 // without a request.
 type kickRequestReconciler struct {
-	scopes    *scopes
+	scopes    *facts.Scopes
 	workloads *workload.Client
 	ledger    *ledger.Store
 	requests  *requests
@@ -36,11 +36,10 @@ type kickRequestReconciler struct {
 	events    *report.Events
 	metrics   *report.Metrics
 
-	revisions *revisions
-	attempts  *attempts
-	judged    *judged
-	slots     *slots
-	owners    *owner.Reader
+	gatherer *facts.Gatherer
+	attempts *attempts
+	judged   *judged
+	slots    *slots
 }
 
 // Reconcile implements reconcile.TypedReconciler.
@@ -62,7 +61,7 @@ func (r *kickRequestReconciler) reconcile(ctx context.Context, key workload.Key)
 		return ctrl.Result{}, err
 	}
 	if target == nil {
-		r.revisions.forget(key)
+		r.gatherer.Revisions.Forget(key)
 		r.judged.forget(key)
 		r.slots.forget(key)
 		return ctrl.Result{}, r.orphaned(ctx, key)
@@ -119,25 +118,25 @@ func (r *kickRequestReconciler) discard(ctx context.Context, present *v1alpha1.K
 // consider makes a request for a workload that has none, if its Pods are stale: it may have come into scope with a
 // source that changed before.
 func (r *kickRequestReconciler) consider(ctx context.Context, target *workload.Workload) error {
-	g := r.gathering(target)
-	if err := g.refresh(ctx); err != nil {
+	g := r.gatherer.Begin(target)
+	if err := g.Refresh(ctx); err != nil {
 		return err
 	}
-	if r.judged.covers(target, g.facts.Changes) {
+	if r.judged.covers(target, g.Facts.Changes) {
 		return nil
 	}
 	for {
-		stale, need := request.Warranted(g.facts)
+		stale, need := request.Warranted(g.Facts)
 		switch {
 		case need != request.NeedNothing:
-			if exists, err := g.supply(ctx, need); err != nil || !exists {
+			if exists, err := g.Supply(ctx, need); err != nil || !exists {
 				return err
 			}
 		case stale:
-			return r.coalescer.ensure(ctx, consumer{workload: g.workload, scope: g.facts.Scope})
+			return r.coalescer.ensure(ctx, facts.Consumer{Workload: g.Workload, Scope: g.Facts.Scope})
 		default:
-			if g.facts.Evidence.Rollout.Complete {
-				r.judged.remember(target, g.facts.Changes)
+			if g.Facts.Evidence.Rollout.Complete {
+				r.judged.remember(target, g.Facts.Changes)
 			}
 			return nil
 		}
@@ -148,30 +147,24 @@ func (r *kickRequestReconciler) consider(ctx context.Context, target *workload.W
 func (r *kickRequestReconciler) advance(
 	ctx context.Context, present *v1alpha1.KickRequest, target *workload.Workload,
 ) (ctrl.Result, error) {
-	g := r.gathering(target)
-	g.restarts = true
-	g.facts.RequestGeneration, g.facts.Manual = present.Generation, present.Spec.Manual
-	r.attempts.recall(present, &g.facts)
-	if err := g.refresh(ctx); err != nil {
+	g := r.gatherer.Begin(target)
+	g.Restarts = true
+	g.Facts.RequestGeneration, g.Facts.Manual = present.Generation, present.Spec.Manual
+	r.attempts.recall(present, &g.Facts)
+	if err := g.Refresh(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
-	g.askOwners(ctx)
+	g.AskOwners(ctx)
 	for {
 		now := r.clock.Now()
-		step := request.Next(present.Status, g.facts, r.settings, now)
+		step := request.Next(present.Status, g.Facts, r.settings, now)
 		if step.Need == request.NeedNothing {
-			r.slots.settle(g.workload.Key, g.facts.Scope, &step.Status)
-			return r.apply(ctx, present, g.workload, step, now)
+			r.slots.settle(g.Workload.Key, g.Facts.Scope, &step.Status)
+			return r.apply(ctx, present, g.Workload, step, now)
 		}
-		if exists, err := g.supply(ctx, step.Need); err != nil || !exists {
+		if exists, err := g.Supply(ctx, step.Need); err != nil || !exists {
 			return ctrl.Result{}, err
 		}
-	}
-}
-
-func (r *kickRequestReconciler) gathering(target *workload.Workload) *gathering {
-	return &gathering{
-		scopes: r.scopes, workloads: r.workloads, revisions: r.revisions, slots: r.slots, owners: r.owners, workload: target,
 	}
 }
 

@@ -14,23 +14,6 @@ import (
 	"github.com/kick-dev/kick/internal/core/policy"
 )
 
-// askOwners takes what the caches of GitOps objects know, if a policy asks.
-func (g *gathering) askOwners(ctx context.Context) {
-	g.facts.Owners = gitops.Facts{}
-	if providers := g.facts.Scope.Providers(); len(providers) > 0 {
-		g.facts.Owners = g.owners.Facts(ctx, g.workload, providers)
-	}
-}
-
-// askOwnersLive does the same, and reads the owner itself from the API server.
-func (g *gathering) askOwnersLive(ctx context.Context) (err error) {
-	g.askOwners(ctx)
-	if len(g.facts.Scope.Providers()) > 0 {
-		g.facts.Owners, err = g.owners.Live(ctx, g.facts.Owners)
-	}
-	return err
-}
-
 // addOwners lets GitOps objects wake the controllers.
 func (s *shell) addOwners(mgr ctrl.Manager) error {
 	s.owners.Wanted = s.wantedProviders

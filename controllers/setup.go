@@ -17,6 +17,7 @@ import (
 	ctrlsource "sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
+	"github.com/kick-dev/kick/internal/cluster/facts"
 	"github.com/kick-dev/kick/internal/cluster/ledger"
 	"github.com/kick-dev/kick/internal/cluster/owner"
 	"github.com/kick-dev/kick/internal/cluster/servertime"
@@ -104,7 +105,7 @@ type shell struct {
 	workloads *workload.Client
 	sources   *source.Reader
 	ledger    *ledger.Store
-	scopes    *scopes
+	scopes    *facts.Scopes
 	requests  *requests
 	flusher   *flusher
 	metrics   *report.Metrics
@@ -146,9 +147,9 @@ func newShell(mgr ctrl.Manager, options Options) (*shell, error) {
 	s.attempts = newAttempts()
 	s.ledger.Written, s.ledger.Undelivered = registered.LedgerWritten, s.wakeSource.wake
 	s.flusher = newFlusher(s.ledger, clock.RealClock{})
-	s.scopes = &scopes{
-		cache: mgr.GetCache(), workloads: s.workloads, sources: s.sources, ledger: s.ledger, reserved: options.Namespace,
-		watched: options.WatchNamespaces,
+	s.scopes = &facts.Scopes{
+		Cache: mgr.GetCache(), Workloads: s.workloads, Sources: s.sources, Records: s.ledger, Reserved: options.Namespace,
+		Watched: options.WatchNamespaces,
 	}
 	s.coalescer = &coalescer{
 		requests: s.requests, wakeup: s.wakeRequest, locks: keymutex.NewHashed(coalescerLocks),
@@ -221,6 +222,7 @@ func (s *shell) addKickRequestController(mgr ctrl.Manager) error {
 	for _, kind := range sourceKinds {
 		b = b.WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, source.Metadata(kind), s.consumersOfRelabelled(kind)))
 	}
+	slots := newSlots(s.options.MaxConcurrentRestarts, s.wakeRequest.wake)
 	return b.Complete(&kickRequestReconciler{
 		scopes:    s.scopes,
 		workloads: s.workloads,
@@ -231,13 +233,12 @@ func (s *shell) addKickRequestController(mgr ctrl.Manager) error {
 		settings: request.Settings{
 			TTL: s.options.RequestTTL, RolloutDeadline: rollout.DefaultDeadline, OverrideUnchecked: s.options.OverrideUnchecked,
 		},
-		events:    s.events,
-		metrics:   s.metrics,
-		revisions: newRevisions(),
-		attempts:  s.attempts,
-		judged:    newJudged(),
-		slots:     newSlots(s.options.MaxConcurrentRestarts, s.wakeRequest.wake),
-		owners:    s.owners,
+		events:   s.events,
+		metrics:  s.metrics,
+		gatherer: &facts.Gatherer{Scopes: s.scopes, Revisions: facts.NewRevisions(), Owners: s.owners, Room: slots.take},
+		attempts: s.attempts,
+		judged:   newJudged(),
+		slots:    slots,
 	})
 }
 

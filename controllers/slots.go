@@ -8,12 +8,14 @@ import (
 	"slices"
 	"sync"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
+	"github.com/kick-dev/kick/internal/cluster/facts"
 	"github.com/kick-dev/kick/internal/cluster/workload"
+	"github.com/kick-dev/kick/internal/core/gate"
 	"github.com/kick-dev/kick/internal/core/policy"
+	"github.com/kick-dev/kick/internal/core/request"
 )
 
 // slots counts the workloads that are restarting against the limits of the cluster and of the policies, and hands what
@@ -40,7 +42,7 @@ func newSlots(limit int, wake func(...workload.Key)) *slots {
 }
 
 // load counts, once, the restarts that were under way when this replica came to lead.
-func (s *slots) load(ctx context.Context, reader client.Reader, workloads *workload.Client, scopes *scopes) error {
+func (s *slots) load(ctx context.Context, reader client.Reader, workloads *workload.Client, scopes *facts.Scopes) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.loaded {
@@ -51,7 +53,7 @@ func (s *slots) load(ctx context.Context, reader client.Reader, workloads *workl
 		return fmt.Errorf("list the requests: %w", err)
 	}
 	for i := range list.Items {
-		if !restarting(&list.Items[i].Status) {
+		if !request.Restarting(&list.Items[i].Status) {
 			continue
 		}
 		key := keyOfRequest(&list.Items[i])
@@ -62,21 +64,12 @@ func (s *slots) load(ctx context.Context, reader client.Reader, workloads *workl
 		if target == nil {
 			continue
 		}
-		if s.held[key], err = scopes.of(ctx, target); err != nil {
+		if s.held[key], err = scopes.Of(ctx, target); err != nil {
 			return err
 		}
 	}
 	s.loaded = true
 	return nil
-}
-
-// restarting tells whether a request takes a slot: its stamp is being written, or its rollout under way.
-func restarting(status *v1alpha1.KickRequestStatus) bool {
-	if status.Phase != v1alpha1.PhaseExecuting {
-		return false
-	}
-	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
-	return ready != nil && (ready.Reason == v1alpha1.ReasonStamping || ready.Reason == v1alpha1.ReasonRollingOut)
 }
 
 // take gives a workload a slot and returns the empty string, or says which limit is reached and remembers that the
@@ -110,7 +103,7 @@ func (s *slots) settle(key workload.Key, scope policy.Scope, status *v1alpha1.Ki
 	_, held := s.held[key]
 	queued := s.position(key)
 	switch {
-	case restarting(status):
+	case request.Restarting(status):
 		s.held[key] = scope
 	case held:
 		delete(s.held, key)
@@ -118,7 +111,7 @@ func (s *slots) settle(key workload.Key, scope policy.Scope, status *v1alpha1.Ki
 	if queued >= 0 && !waits {
 		s.waiting = slices.Delete(s.waiting, queued, queued+1)
 	}
-	if (held && !restarting(status)) || (queued >= 0 && !waits) {
+	if (held && !request.Restarting(status)) || (queued >= 0 && !waits) {
 		s.wake(s.next()...)
 	}
 }
@@ -140,14 +133,14 @@ func (s *slots) next() []workload.Key {
 	}
 	var chosen []workload.Key
 	use := s.usage()
-	for len(queues) > 0 && (s.limit == 0 || use.total < s.limit) {
-		namespace := use.fairest(queues)
+	for len(queues) > 0 && (s.limit == 0 || use.Total() < s.limit) {
+		namespace := fairest(use, queues)
 		first := queues[namespace][0]
 		if queues[namespace] = queues[namespace][1:]; len(queues[namespace]) == 0 {
 			delete(queues, namespace)
 		}
-		if use.reached(namespace, first.scope) == "" {
-			use.add(namespace, first.scope)
+		if use.Reached(namespace, first.scope) == "" {
+			use.Add(namespace, first.scope)
 			chosen = append(chosen, first.key)
 		}
 	}
@@ -156,48 +149,21 @@ func (s *slots) next() []workload.Key {
 
 // full says which limit keeps a workload waiting. The caller holds the lock.
 func (s *slots) full(key workload.Key, scope policy.Scope) string {
-	if name := s.usage().reached(key.Namespace, scope); name != "" {
-		return fmt.Sprintf("as many workloads are restarting as maxConcurrent of policy %s permits", name)
-	}
-	return fmt.Sprintf("as many workloads are restarting as the cluster permits: %d", s.limit)
+	return s.usage().Full(key.Namespace, scope, s.limit)
 }
 
-// usage counts slots in all, by namespace and by policy.
-type usage struct {
-	total      int
-	namespaces map[string]int
-	policies   map[[2]string]int
-}
-
-func (s *slots) usage() *usage {
-	use := &usage{namespaces: map[string]int{}, policies: map[[2]string]int{}}
+// usage counts the slots that are held. The caller holds the lock.
+func (s *slots) usage() *gate.Usage {
+	use := &gate.Usage{}
 	for key, scope := range s.held {
-		use.add(key.Namespace, scope)
+		use.Add(key.Namespace, scope)
 	}
 	return use
 }
 
-func (u *usage) add(namespace string, scope policy.Scope) {
-	u.total++
-	u.namespaces[namespace]++
-	for _, name := range scope.Names() {
-		u.policies[[2]string{namespace, name}]++
-	}
-}
-
-// reached names a policy that permits no further restart, empty for none.
-func (u *usage) reached(namespace string, scope policy.Scope) string {
-	for _, p := range scope.Policies {
-		if p.MaxConcurrent > 0 && u.policies[[2]string{namespace, p.Name}] >= p.MaxConcurrent {
-			return p.Name
-		}
-	}
-	return ""
-}
-
 // fairest is the namespace that has the fewest slots.
-func (u *usage) fairest(queues map[string][]waiter) string {
+func fairest(use *gate.Usage, queues map[string][]waiter) string {
 	return slices.MinFunc(slices.Collect(maps.Keys(queues)), func(a, b string) int {
-		return cmp.Or(cmp.Compare(u.namespaces[a], u.namespaces[b]), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(use.Of(a), use.Of(b)), cmp.Compare(a, b))
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kick-dev/kick/internal/cluster/facts"
 	"github.com/kick-dev/kick/internal/cluster/ledger"
 	"github.com/kick-dev/kick/internal/cluster/servertime"
 	"github.com/kick-dev/kick/internal/cluster/source"
@@ -26,7 +27,7 @@ const fanOut = 16
 // sourceReconciler observes sources and delivers their changes: record the change durably, then give every consumer
 // its request, then mark the change as delivered. A crash at any point repeats the delivery with the same change time.
 type sourceReconciler struct {
-	scopes    *scopes
+	scopes    *facts.Scopes
 	sources   *source.Reader
 	ledger    *ledger.Store
 	coalescer *coalescer
@@ -48,7 +49,7 @@ func (r *sourceReconciler) Reconcile(ctx context.Context, key source.Key) (ctrl.
 	if err := r.ledger.Load(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
-	r.swept.Do(func() { r.sweep.wake(r.scopes.inside(r.ledger.Keys())...) })
+	r.swept.Do(func() { r.sweep.wake(r.scopes.Inside(r.ledger.Keys())...) })
 	metadata, err := r.sources.Metadata(ctx, key)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -56,7 +57,7 @@ func (r *sourceReconciler) Reconcile(ctx context.Context, key source.Key) (ctrl.
 	if key == r.fingerprintKey {
 		return ctrl.Result{}, r.keepKey(ctx, metadata)
 	}
-	consumers, err := r.scopes.consumers(ctx, key)
+	consumers, err := r.scopes.Consumers(ctx, key)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -94,7 +95,7 @@ func (r *sourceReconciler) keepKey(ctx context.Context, metadata *metav1.Partial
 		ctrl.LoggerFrom(ctx).Info("the Secret of the fingerprint key was deleted and is restored")
 	case ledger.KeyReplaced:
 		ctrl.LoggerFrom(ctx).Info("the fingerprint key was replaced; every source is taken anew, without restarts")
-		r.sweep.wake(r.scopes.inside(r.ledger.Keys())...)
+		r.sweep.wake(r.scopes.Inside(r.ledger.Keys())...)
 	case ledger.KeyKept:
 	}
 	return nil
@@ -103,24 +104,24 @@ func (r *sourceReconciler) keepKey(ctx context.Context, metadata *metav1.Partial
 // concerned leaves out the consumers of other keys than those that changed last. They are decided about all the same, in
 // case an earlier change of theirs was not delivered before this one came.
 func (r *sourceReconciler) concerned(
-	key source.Key, metadata *metav1.PartialObjectMetadata, record *observation.Record, consumers []consumer,
-) []consumer {
-	var concerned []consumer
+	key source.Key, metadata *metav1.PartialObjectMetadata, record *observation.Record, consumers []facts.Consumer,
+) []facts.Consumer {
+	var concerned []facts.Consumer
 	for _, c := range consumers {
-		reference, _ := c.workload.Reference(key.Source)
-		if changedAt, _ := changeFor(c.scope, reference, metadata, record); changedAt.Equal(record.ChangedAt) {
+		reference, _ := c.Workload.Reference(key.Source)
+		if changedAt, _ := facts.ChangeFor(c.Scope, reference, metadata, record); changedAt.Equal(record.ChangedAt) {
 			concerned = append(concerned, c)
 			continue
 		}
-		r.coalescer.wakeup.wake(c.workload.Key)
+		r.coalescer.wakeup.wake(c.Workload.Key)
 	}
 	return concerned
 }
 
-func admitting(consumers []consumer, source labels.Set) []consumer {
-	var admitted []consumer
+func admitting(consumers []facts.Consumer, source labels.Set) []facts.Consumer {
+	var admitted []facts.Consumer
 	for _, c := range consumers {
-		if c.scope.AdmitsSource(source) {
+		if c.Scope.AdmitsSource(source) {
 			admitted = append(admitted, c)
 		}
 	}
@@ -166,7 +167,7 @@ func current(record *observation.Record, under fingerprint.Key) bool {
 // deliver gives every consumer its request. One that fails neither delays nor repeats the others; the change stays
 // pending until all have succeeded.
 func (r *sourceReconciler) deliver(
-	ctx context.Context, key source.Key, record observation.Record, consumers []consumer,
+	ctx context.Context, key source.Key, record observation.Record, consumers []facts.Consumer,
 ) (ctrl.Result, error) {
 	var (
 		group sync.WaitGroup

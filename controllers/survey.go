@@ -26,8 +26,8 @@ type survey struct {
 
 func (r *kickPolicyReconciler) survey(ctx context.Context, namespace string, parsed policy.Policy) (survey, error) {
 	found := survey{shared: map[string]int{}}
-	policies, err := r.scopes.policies(ctx, namespace)
-	if err != nil || namespace == r.scopes.reserved {
+	policies, err := r.scopes.Policies(ctx, namespace)
+	if err != nil || namespace == r.scopes.Reserved {
 		return found, err
 	}
 	list, err := r.workloads.InNamespace(ctx, namespace)

@@ -100,6 +100,9 @@ func (w *Workload) StampAnnotation() (value string, present bool) {
 	return value, present
 }
 
+// TemplateAnnotations are the annotations of the Pod template. A workload from the cache has only the stamp.
+func (w *Workload) TemplateAnnotations() map[string]string { return w.template().Annotations }
+
 // Rollout is the state of the present rollout.
 func (w *Workload) Rollout() rollout.State { return w.kind.state(w.object) }
 

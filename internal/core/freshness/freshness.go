@@ -139,7 +139,7 @@ func Judge(changes Changes, evidence Evidence) Verdict {
 		return Verdict{Outcome: NeedsPods}
 	}
 	stale := open.filter(func(source deps.Source, at time.Time) bool {
-		return slices.ContainsFunc(evidence.Pods, func(pod Pod) bool { return pod.readBefore(source, at) })
+		return anyReadBefore(evidence.Pods, source, at)
 	})
 	if len(stale) == 0 {
 		return Verdict{Outcome: Fresh}
@@ -183,4 +183,9 @@ func (e Evidence) revisionBound() time.Time {
 		return stamp
 	}
 	return created
+}
+
+// anyReadBefore tells whether in some Pod a container may have read the source before the instant, and not since.
+func anyReadBefore(pods []Pod, source deps.Source, at time.Time) bool {
+	return slices.ContainsFunc(pods, func(pod Pod) bool { return pod.readBefore(source, at) })
 }

@@ -16,6 +16,7 @@ const volumeLag = 2 * time.Minute
 
 // Pod is the evidence of one live Pod.
 type Pod struct {
+	Name string
 	// StartedAt is when the kubelet took the Pod up.
 	StartedAt time.Time
 	// Containers are those that have read their sources.
@@ -39,7 +40,7 @@ func PodOf(pod *corev1.Pod) (Pod, bool) {
 	if pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return Pod{}, false
 	}
-	evidence := Pod{StartedAt: pod.CreationTimestamp.Time, References: deps.Extract(&pod.Spec)}
+	evidence := Pod{Name: pod.Name, StartedAt: pod.CreationTimestamp.Time, References: deps.Extract(&pod.Spec)}
 	if pod.Status.StartTime != nil {
 		evidence.StartedAt = pod.Status.StartTime.Time
 	}
@@ -95,12 +96,21 @@ func (p *Pod) readersOf(source deps.Source) []deps.Reader {
 // read its source.
 func (p *Pod) boundsFor(reader deps.Reader) []time.Time {
 	var bounds []time.Time
-	for _, container := range p.Containers {
-		if reader.Container == "" || reader.Container == container.Name {
-			bounds = append(bounds, p.bound(container, reader.Channel))
-		}
+	for _, container := range p.readBy(reader) {
+		bounds = append(bounds, p.bound(container, reader.Channel))
 	}
 	return bounds
+}
+
+// readBy returns the runs of the reading container in the Pod.
+func (p *Pod) readBy(reader deps.Reader) []Container {
+	var runs []Container
+	for _, container := range p.Containers {
+		if reader.Container == "" || reader.Container == container.Name {
+			runs = append(runs, container)
+		}
+	}
+	return runs
 }
 
 // bound is the start of the container, which reads its environment then. A volume is written before the first start;

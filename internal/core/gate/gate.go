@@ -51,20 +51,56 @@ type Block struct {
 	passing bool
 }
 
+// Name of a link of the chain.
+type Name string
+
+// The links, in their order.
+const (
+	LinkSuspend     Name = "suspend"
+	LinkDryRun      Name = "dry run"
+	LinkSchedule    Name = "schedule"
+	LinkMissing     Name = "missing sources"
+	LinkOwner       Name = "GitOps owner"
+	LinkSyncWindows Name = "sync windows"
+	LinkSync        Name = "sync state"
+	LinkQuiet       Name = "quiet period"
+	LinkMinInterval Name = "minimum interval"
+	LinkConcurrency Name = "concurrency"
+)
+
 // check is one link of the chain: it returns nil to allow.
 type check func(Input) *Block
 
-var chain = []check{
-	suspended,
-	dryRun,
-	outsideSchedule,
-	missingSource,
-	owner,
-	syncWindows,
-	inSync,
-	quiet,
-	minInterval,
-	concurrency,
+var chain = []struct {
+	name Name
+	check
+}{
+	{LinkSuspend, suspended},
+	{LinkDryRun, dryRun},
+	{LinkSchedule, outsideSchedule},
+	{LinkMissing, missingSource},
+	{LinkOwner, owner},
+	{LinkSyncWindows, syncWindows},
+	{LinkSync, inSync},
+	{LinkQuiet, quiet},
+	{LinkMinInterval, minInterval},
+	{LinkConcurrency, concurrency},
+}
+
+// Link is the answer of one link of the chain.
+type Link struct {
+	Name Name
+	// Block says why it holds the restart back, nil where it allows it.
+	Block *Block
+}
+
+// Links asks the whole chain.
+func Links(input Input) []Link {
+	links := make([]Link, len(chain))
+	for i, link := range chain {
+		links[i] = Link{Name: link.name, Block: link.check(input)}
+	}
+	return links
 }
 
 // Evaluate asks the whole chain. It returns nil when the restart may run, and otherwise the first block, whose message
@@ -72,9 +108,8 @@ var chain = []check{
 func Evaluate(input Input) *Block {
 	var first *Block
 	var others []string
-	for _, link := range chain {
-		block := link(input)
-		switch {
+	for _, link := range Links(input) {
+		switch block := link.Block; {
 		case block == nil:
 		case first == nil:
 			first = block

@@ -43,6 +43,7 @@ func (j *judge) decided(d decision) {
 		j.tell("manager %d: %s is %s/%s", d.m.number, d.w.key, after.Phase, reasonOf(&after))
 	}
 	j.repeatable(d)
+	j.explained(d)
 	j.wellFormed(&d.step.Status)
 	if status := d.step.Status; status.Phase.Terminal() && status.Phase != d.present.Status.Phase {
 		j.ended(d)

@@ -200,8 +200,16 @@ func (m *machine) advance() Step {
 // blocked asks the gate.
 func (m *machine) blocked() *gate.Block {
 	m.status.Owner = gate.OwnerOf(m.facts.Scope, &m.facts.Owners)
+	input := m.gateInput()
+	block := gate.Evaluate(input)
+	m.explainUnchecked(block, input)
+	return block
+}
+
+// gateInput is what the gate looks at.
+func (m *machine) gateInput() gate.Input {
 	open := Uncovered(&m.status, m.facts.Changes)
-	input := gate.Input{
+	return gate.Input{
 		Scope:    m.facts.Scope,
 		Now:      m.now,
 		Latest:   open.Latest(),
@@ -215,9 +223,6 @@ func (m *machine) blocked() *gate.Block {
 		Full:     m.facts.Room.Full,
 		Owners:   m.facts.Owners,
 	}
-	block := gate.Evaluate(input)
-	m.explainUnchecked(block, input)
-	return block
 }
 
 // lastRestart is the restart before the one to come: the last of this request or, if that is newer, the one whose stamp

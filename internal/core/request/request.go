@@ -120,7 +120,11 @@ type Step struct {
 // Next decides the next step of a request: δ of the model. Passing its result's Status back with the same facts gives
 // the same Status, so a step may be repeated after any failure.
 func Next(status v1alpha1.KickRequestStatus, facts Facts, settings Settings, now time.Time) Step {
-	machine := machine{
+	return newMachine(status, facts, settings, now).run()
+}
+
+func newMachine(status v1alpha1.KickRequestStatus, facts Facts, settings Settings, now time.Time) *machine {
+	machine := &machine{
 		status:   *status.DeepCopy(),
 		facts:    facts,
 		settings: settings,
@@ -129,7 +133,7 @@ func Next(status v1alpha1.KickRequestStatus, facts Facts, settings Settings, now
 	machine.addManual()
 	machine.facts.Evidence.Carried = machine.carried()
 	machine.facts.Evidence.Stamp = facts.Stamp
-	return machine.run()
+	return machine
 }
 
 // Warranted tells whether a workload without a request needs one because its Pods are stale; it is the question asked

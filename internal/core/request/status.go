@@ -164,6 +164,16 @@ func restarted(phase v1alpha1.Phase) metav1.ConditionStatus {
 	}
 }
 
+// Restarting tells whether a request counts against the limits on concurrent restarts: its stamp is being written, or its
+// rollout under way.
+func Restarting(status *v1alpha1.KickRequestStatus) bool {
+	if status.Phase != v1alpha1.PhaseExecuting {
+		return false
+	}
+	ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
+	return ready != nil && (ready.Reason == v1alpha1.ReasonStamping || ready.Reason == v1alpha1.ReasonRollingOut)
+}
+
 // cut shortens a text to at most limit bytes, at the boundary of a rune.
 func cut(text string, limit int) string {
 	const ellipsis = "…"

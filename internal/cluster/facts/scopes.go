@@ -1,4 +1,4 @@
-package controllers
+package facts
 
 import (
 	"context"
@@ -6,12 +6,12 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
-	"github.com/kick-dev/kick/internal/cluster/ledger"
 	"github.com/kick-dev/kick/internal/cluster/source"
 	"github.com/kick-dev/kick/internal/cluster/workload"
 	"github.com/kick-dev/kick/internal/core/deps"
@@ -21,34 +21,44 @@ import (
 	"github.com/kick-dev/kick/internal/core/request"
 )
 
-// scopes answers, from caches and the ledger alone, what the policies say about workloads and sources.
-type scopes struct {
-	cache     client.Reader
-	workloads *workload.Client
-	sources   *source.Reader
-	ledger    *ledger.Store
-	// reserved is KICK's own namespace, which no policy manages.
-	reserved string
-	// watched are the namespaces that KICK works in; nil stands for all.
-	watched []string
+// Records is what is on record of the sources. The ledger keeps it.
+type Records interface {
+	// Get returns the record of a source, nil if there is none.
+	Get(source.Key) *observation.Record
 }
 
-// inside returns those of the sources that are in namespaces KICK works in. What is on record of others, from a time
+// Scopes answers, from caches and the ledger alone, what the policies say about workloads and sources.
+type Scopes struct {
+	// Cache serves policies.
+	Cache     client.Reader
+	Workloads *workload.Client
+	Sources   *source.Reader
+	Records   Records
+	// Reserved is KICK's own namespace, which no policy manages.
+	Reserved string
+	// Watched are the namespaces that KICK works in; nil stands for all.
+	Watched []string
+	// Unseen is asked about a source whose metadata may not be read, with the refusal: it returns what is known of it all
+	// the same, nil for nothing. Without it a refusal is an error, as it is for KICK itself.
+	Unseen func(source.Key, error) *observation.Record
+}
+
+// Inside returns those of the sources that are in namespaces KICK works in. What is on record of others, from a time
 // when KICK worked there, stays as it is.
-func (s *scopes) inside(keys []source.Key) []source.Key {
-	if s.watched == nil {
+func (s *Scopes) Inside(keys []source.Key) []source.Key {
+	if s.Watched == nil {
 		return keys
 	}
-	return slices.DeleteFunc(keys, func(key source.Key) bool { return !slices.Contains(s.watched, key.Namespace) })
+	return slices.DeleteFunc(keys, func(key source.Key) bool { return !slices.Contains(s.Watched, key.Namespace) })
 }
 
-// policies of a namespace, parsed.
-func (s *scopes) policies(ctx context.Context, namespace string) ([]policy.Policy, error) {
-	if namespace == s.reserved {
+// Policies of a namespace, parsed.
+func (s *Scopes) Policies(ctx context.Context, namespace string) ([]policy.Policy, error) {
+	if namespace == s.Reserved {
 		return nil, nil
 	}
 	var list v1alpha1.KickPolicyList
-	if err := s.cache.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+	if err := s.Cache.List(ctx, &list, client.InNamespace(namespace)); err != nil {
 		return nil, fmt.Errorf("list the policies of namespace %s: %w", namespace, err)
 	}
 	policies := make([]policy.Policy, len(list.Items))
@@ -58,17 +68,17 @@ func (s *scopes) policies(ctx context.Context, namespace string) ([]policy.Polic
 	return policies, nil
 }
 
-// of returns the scope of a workload.
-func (s *scopes) of(ctx context.Context, w *workload.Workload) (policy.Scope, error) {
-	policies, err := s.policies(ctx, w.Key.Namespace)
+// Of returns the scope of a workload.
+func (s *Scopes) Of(ctx context.Context, w *workload.Workload) (policy.Scope, error) {
+	policies, err := s.Policies(ctx, w.Key.Namespace)
 	if err != nil {
 		return policy.Scope{}, err
 	}
 	return policy.ScopeOf(policies, w.Labels()), nil
 }
 
-// observed returns what is on record of the sources in the scope of a workload.
-func (s *scopes) observed(ctx context.Context, w *workload.Workload, scope policy.Scope) (request.Observed, error) {
+// Observed returns what is on record of the sources in the scope of a workload.
+func (s *Scopes) Observed(ctx context.Context, w *workload.Workload, scope policy.Scope) (request.Observed, error) {
 	observed := request.Observed{
 		Changes: freshness.Changes{},
 		Keys:    map[deps.Source]map[string]time.Time{},
@@ -79,7 +89,13 @@ func (s *scopes) observed(ctx context.Context, w *workload.Workload, scope polic
 	}
 	for _, reference := range w.References() {
 		key := source.Key{Namespace: w.Key.Namespace, Source: reference.Source}
-		metadata, err := s.sources.Metadata(ctx, key)
+		metadata, err := s.Sources.Metadata(ctx, key)
+		if apierrors.IsForbidden(err) && s.Unseen != nil {
+			if record := s.Unseen(key, err); record != nil {
+				observed.Changes[key.Source] = record.ChangedAt
+			}
+			continue
+		}
 		if err != nil {
 			return observed, err
 		}
@@ -94,10 +110,10 @@ func (s *scopes) observed(ctx context.Context, w *workload.Workload, scope polic
 }
 
 // observe adds one existing source in scope to what is on record.
-func (s *scopes) observe(
+func (s *Scopes) observe(
 	observed *request.Observed, reference deps.Reference, key source.Key, metadata *metav1.PartialObjectMetadata, scope policy.Scope,
 ) {
-	record := s.ledger.Get(key)
+	record := s.Records.Get(key)
 	if record == nil {
 		observed.Unobserved = true
 		return
@@ -108,7 +124,7 @@ func (s *scopes) observe(
 	if lacks := record.Lacks(reference); lacks != "" {
 		observed.Missing = append(observed.Missing, fmt.Sprintf("the key %s of the %s %s", lacks, key.Kind, key.Name))
 	}
-	changedAt, keys := changeFor(scope, reference, metadata, record)
+	changedAt, keys := ChangeFor(scope, reference, metadata, record)
 	if !changedAt.IsZero() {
 		observed.Changes[reference.Source] = changedAt
 		observed.Keys[reference.Source] = keys
@@ -116,8 +132,8 @@ func (s *scopes) observe(
 	}
 }
 
-// changeFor returns when a source last changed as far as the consumer is concerned, with the keys if only those count.
-func changeFor(
+// ChangeFor returns when a source last changed as far as the consumer is concerned, with the keys if only those count.
+func ChangeFor(
 	scope policy.Scope, reference deps.Reference, metadata *metav1.PartialObjectMetadata, record *observation.Record,
 ) (time.Time, map[string]time.Time) {
 	if scope.ByKey(labels.Set(metadata.Labels)) {
@@ -126,27 +142,27 @@ func changeFor(
 	return record.ChangedAt, nil
 }
 
-// consumers returns the managed workloads that consume a source, whatever the labels of the source.
-func (s *scopes) consumers(ctx context.Context, key source.Key) ([]consumer, error) {
-	policies, err := s.policies(ctx, key.Namespace)
+// Consumers returns the managed workloads that consume a source, whatever the labels of the source.
+func (s *Scopes) Consumers(ctx context.Context, key source.Key) ([]Consumer, error) {
+	policies, err := s.Policies(ctx, key.Namespace)
 	if err != nil || len(policies) == 0 {
 		return nil, err
 	}
-	workloads, err := s.workloads.Consumers(ctx, key.Namespace, key.Source)
+	workloads, err := s.Workloads.Consumers(ctx, key.Namespace, key.Source)
 	if err != nil {
 		return nil, err
 	}
-	var consumers []consumer
+	var consumers []Consumer
 	for _, w := range workloads {
 		if scope := policy.ScopeOf(policies, w.Labels()); scope.Managed() {
-			consumers = append(consumers, consumer{workload: w, scope: scope})
+			consumers = append(consumers, Consumer{Workload: w, Scope: scope})
 		}
 	}
 	return consumers, nil
 }
 
-// consumer is a managed workload with its scope.
-type consumer struct {
-	workload *workload.Workload
-	scope    policy.Scope
+// Consumer is a managed workload with its scope.
+type Consumer struct {
+	Workload *workload.Workload
+	Scope    policy.Scope
 }

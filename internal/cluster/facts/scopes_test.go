@@ -1,4 +1,4 @@
-package controllers
+package facts
 
 import (
 	"testing"
@@ -18,8 +18,8 @@ func TestOnlySourcesOfWatchedNamespacesAreLookedAtAgain(t *testing.T) {
 		"one of them":    {[]string{"b", "kick-system"}, []source.Key{b}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &scopes{watched: tc.watched}
-			if diff := cmp.Diff(tc.want, s.inside([]source.Key{a, b})); diff != "" {
+			s := &Scopes{Watched: tc.watched}
+			if diff := cmp.Diff(tc.want, s.Inside([]source.Key{a, b})); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
