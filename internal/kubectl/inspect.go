@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -73,7 +74,7 @@ func (s *session) inspect(ctx context.Context, namespace string) (*inspector, er
 	case err != nil:
 		return nil, err
 	}
-	i.owners, err = s.ownerReader(ctx, installed.gitOps())
+	i.owners, err = s.ownerReader(installed.gitOps())
 	return i, err
 }
 
@@ -82,7 +83,7 @@ func (i *inspector) note(format string, args ...any) {
 }
 
 // ownerReader looks for GitOps objects once somebody asks.
-func (s *session) ownerReader(ctx context.Context, options owner.Options) (*owner.Reader, error) {
+func (s *session) ownerReader(options owner.Options) (*owner.Reader, error) {
 	transport, err := rest.HTTPClientFor(s.config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
@@ -305,7 +306,7 @@ func (l *look) shownChange(name source.Key) *observation.Record {
 	var latest time.Time
 	changes := status.Causes
 	if status.CurrentRollout != nil {
-		changes = append(changes[:len(changes):len(changes)], status.CurrentRollout.Covers...)
+		changes = append(slices.Clip(changes), status.CurrentRollout.Covers...)
 	}
 	for _, change := range changes {
 		if change.Kind == name.Kind && change.Name == name.Name && change.ChangedAt.After(latest) {

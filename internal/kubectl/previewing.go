@@ -191,7 +191,8 @@ func (s *session) previewOf(ctx context.Context, p *v1alpha1.KickPolicy, offline
 		p.Namespace, report.Namespace = s.namespace, s.namespace
 	}
 	report.Schedule = preview.ScheduleOf(parsed.Schedule, s.now())
-	return report, s.previewWorkloads(ctx, p, parsed, &report)
+	err := s.previewWorkloads(ctx, p, parsed, &report)
+	return report, err
 }
 
 // previewWorkloads looks at the workloads as if the policy were stored.

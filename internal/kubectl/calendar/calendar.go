@@ -182,11 +182,15 @@ func (c Calendar) title() string {
 }
 
 func (c Calendar) intro() string {
-	intro := fmt.Sprintf("When restarts may run, in the time of %s.", c.Zone)
+	var intro strings.Builder
+	fmt.Fprintf(&intro, "When restarts may run, in the time of %s.", c.Zone)
 	for _, note := range c.Notes {
-		intro += " Note: " + note + "."
+		intro.WriteString(" Note: " + note + ".")
 	}
-	return intro
+	for _, window := range c.Windows {
+		intro.WriteString(" Window: " + window + ".")
+	}
+	return intro.String()
 }
 
 // WriteText writes the calendar for a terminal: a line for each day, a cell for each half hour.
@@ -294,9 +298,6 @@ func (c Calendar) WriteSVG(out io.Writer) error { return c.drawing().WriteSVG(ou
 // WriteHTML writes the calendar as a page.
 func (c Calendar) WriteHTML(out io.Writer) error {
 	page := picture.Page{Title: c.title(), Intro: c.intro(), Drawing: c.drawing(), Head: []string{"Opens", "Closes", "For"}}
-	for _, window := range c.Windows {
-		page.Intro += " Window: " + window + "."
-	}
 	for _, span := range c.Openings {
 		page.Rows = append(page.Rows, []string{
 			span.From.In(c.Zone).Format(spanFormat), span.To.In(c.Zone).Format(spanFormat), text.Duration(span.To.Sub(span.From)),

@@ -116,6 +116,7 @@ func (p *Patient) certificate(ctx context.Context) {
 
 // trust looks at the CA that the API server trusts.
 func (p *Patient) trust(registered map[string]*admissionregistrationv1.ValidatingWebhook) {
+	var end time.Time
 	for _, name := range slices.Sorted(maps.Keys(registered)) {
 		webhook := registered[name]
 		roots := parseCertificates(webhook.ClientConfig.CABundle)
@@ -124,15 +125,24 @@ func (p *Patient) trust(registered map[string]*admissionregistrationv1.Validatin
 				"the registration of %s holds no CA, so the API server trusts no answer", webhook.Name)
 			return
 		}
-		var last time.Time
-		for _, root := range roots {
-			if root.NotAfter.After(last) {
-				last = root.NotAfter
-			}
+		if last := lastOf(roots); end.IsZero() || last.Before(end) {
+			end = last
 		}
-		p.validUntil("the CA that the API server trusts", last)
-		return
 	}
+	if !end.IsZero() {
+		p.validUntil("the CA that the API server trusts", end)
+	}
+}
+
+// lastOf is when the last of some certificates expires.
+func lastOf(certificates []*x509.Certificate) time.Time {
+	var last time.Time
+	for _, certificate := range certificates {
+		if certificate.NotAfter.After(last) {
+			last = certificate.NotAfter
+		}
+	}
+	return last
 }
 
 func (p *Patient) validUntil(what string, end time.Time) {
