@@ -26,6 +26,7 @@ type Metrics struct {
 	observations *prometheus.CounterVec
 	sourceReads  prometheus.Counter
 	ledgerWrites prometheus.Counter
+	ledgerErrors prometheus.Counter
 	restarts     *prometheus.CounterVec
 
 	changeToStamp, stampToComplete prometheus.Histogram
@@ -46,6 +47,10 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 			Name: "kick_ledger_writes_total",
 			Help: "Writes of KickLedger objects.",
 		}),
+		ledgerErrors: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "kick_ledger_write_errors_total",
+			Help: "Writes of KickLedger objects that failed, other than by losing a race; they are tried again.",
+		}),
 		restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kick_restarts_total",
 			Help: "Restarts by workload kind and outcome; every restart counts as stamped and again with its end.",
@@ -62,7 +67,7 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		}),
 	}
 	for _, collector := range []prometheus.Collector{
-		m.observations, m.sourceReads, m.ledgerWrites, m.restarts, m.changeToStamp, m.stampToComplete,
+		m.observations, m.sourceReads, m.ledgerWrites, m.ledgerErrors, m.restarts, m.changeToStamp, m.stampToComplete,
 	} {
 		if err := registry.Register(collector); err != nil {
 			return nil, err
@@ -89,6 +94,9 @@ func (m *Metrics) SourceRead() { m.sourceReads.Inc() }
 
 // LedgerWritten counts a write of a ledger object.
 func (m *Metrics) LedgerWritten() { m.ledgerWrites.Inc() }
+
+// LedgerWriteFailed counts a failed write of a ledger object.
+func (m *Metrics) LedgerWriteFailed() { m.ledgerErrors.Inc() }
 
 // Restarted counts an outcome of a restart.
 func (m *Metrics) Restarted(kind v1alpha1.WorkloadKind, outcome string) {

@@ -55,6 +55,12 @@ func TestWhatCannotWorkIsRefusedInOneSentence(t *testing.T) {
 		want    string
 	}{
 		"no cert-manager": {release{noCertManager: true}, "does not serve cert-manager.io/v1"},
+		"readers of open metrics": {
+			release{values: `metrics: {access: Anyone, readers: [{name: a, namespace: b}]}`}, "metrics.readers is about metrics.access: Authorized",
+		},
+		"a monitor of no metrics": {
+			release{values: `metrics: {access: None, serviceMonitor: {enabled: true}}`}, "metrics.serviceMonitor.enabled needs metrics",
+		},
 		"two leaders": {
 			release{values: `leaderElection: {enabled: false}`}, "replicas: 2 needs leaderElection.enabled: true",
 		},
