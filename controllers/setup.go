@@ -61,6 +61,8 @@ type Options struct {
 	MaxConcurrentRestarts int
 	// GitOps says where the objects of Argo CD and Flux are.
 	GitOps owner.Options
+	// Notifying is what notifications may do.
+	Notifying Notifying
 	// Clock tells the time of the API server.
 	Clock *servertime.Clock
 }
@@ -88,6 +90,9 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 	}
 	if err := s.addKickPolicyController(mgr); err != nil {
 		return fmt.Errorf("add the KickPolicy controller: %w", err)
+	}
+	if err := s.addKickNotificationController(mgr); err != nil {
+		return fmt.Errorf("add the KickNotification controller: %w", err)
 	}
 	return nil
 }

@@ -108,6 +108,7 @@ func addParts(mgr ctrl.Manager, o options, serverClock *servertime.Clock) error 
 		Workers:               o.workers,
 		MaxConcurrentRestarts: o.maxConcurrent,
 		GitOps:                o.gitOps.reader(o.watchNamespaces),
+		Notifying:             o.notifications.permitted(),
 		Clock:                 serverClock,
 	})
 	if err != nil {

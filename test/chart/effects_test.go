@@ -34,6 +34,8 @@ var effects = map[string]struct{ values, upon string }{
 	"workers":                                {values: `workers: 3`},
 	"gitOps.argoCDNamespaces":                {values: `gitOps: {argoCDNamespaces: [gitops]}`},
 	"gitOps.argoCDLocalDestinations":         {values: `gitOps: {argoCDLocalDestinations: [production]}`},
+	"notifications.allowedHosts":             {values: `notifications: {allowedHosts: ["*.example.com"]}`},
+	"notifications.allowedSecrets":           {values: `notifications: {allowedSecrets: [shop/hook]}`},
 	"kubeAPI.qps":                            {values: `kubeAPI: {qps: 7}`},
 	"kubeAPI.burst":                          {values: `kubeAPI: {burst: 7}`},
 	"logging.level":                          {values: `logging: {level: debug}`},

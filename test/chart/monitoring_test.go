@@ -12,8 +12,8 @@ import (
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
-	"github.com/prometheus/prometheus/promql/promqltest"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -247,6 +247,10 @@ var alertCases = map[string]struct{ values, bad, good string }{
 		bad:    `kick_oldest_waiting_seconds{pod="a"} 3601x60`,
 		good:   `kick_oldest_waiting_seconds{pod="a"} 3599x60`,
 	},
+	"KickNotificationsNotDelivered": {
+		bad:  `kick_notifications_pending{pod="a"} 3x60`,
+		good: `kick_notifications_pending{pod="a"} 0x60`,
+	},
 	"KickPolicyNotInForce": {
 		bad:  `kick_policies{ready="False",pod="a"} 1x60`,
 		good: `kick_policies{ready="True",pod="a"} 9x60` + "\n" + `kick_policies{ready="Unknown",pod="a"} 1x60`,
@@ -281,15 +285,16 @@ func TestAlertsFireWhenTheyShould(t *testing.T) {
 // holds asks Prometheus's own engine, after an hour of the series.
 func holds(t *testing.T, query, series string) bool {
 	t.Helper()
-	storage := promqltest.LoadedStorage(t, "load 1m\n  "+strings.ReplaceAll(series, "\n", "\n  "))
-	engine := promqltest.NewTestEngine(t, false, 5*time.Minute, 10_000)
-	asked, err := engine.NewInstantQuery(t.Context(), storage, nil, query, time.Unix(3600, 0))
+	engine := promql.NewEngine(promql.EngineOpts{
+		MaxSamples: 10_000, Timeout: time.Minute, LookbackDelta: 5 * time.Minute, Parser: promQL,
+	})
+	defer func() { _ = engine.Close() }()
+	asked, err := engine.NewInstantQuery(t.Context(), minutes(t, series), nil, query, time.Unix(3600, 0))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer asked.Close()
-	result := asked.Exec(t.Context())
-	vector, err := result.Vector()
+	vector, err := asked.Exec(t.Context()).Vector()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,4 +66,13 @@ up; series are kept apart by the namespace of KICK, for the sake of clusters wit
     summary: {{ `{{ $value }}` }} KickPolicies are not in force.
     description: kubectl get kickpolicies -A shows which, and why.
     runbook_url: {{ $runbook }}kickpolicynotinforce
+- alert: KickNotificationsNotDelivered
+  expr: max by (namespace) (kick_notifications_pending) > 0
+  for: 30m
+  labels:
+    severity: warning
+  annotations:
+    summary: {{ `{{ $value }}` }} messages of KickNotifications are not delivered.
+    description: kubectl get kicknotifications -A shows which, and why.
+    runbook_url: {{ $runbook }}kicknotificationsnotdelivered
 {{- end -}}
