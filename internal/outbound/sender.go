@@ -78,13 +78,12 @@ func failure(err error) string {
 		unknown  x509.UnknownAuthorityError
 		mismatch x509.HostnameError
 		timeout  net.Error
-		record   tls.RecordHeaderError
 		dial     *net.OpError
 	)
 	switch {
 	case errors.As(err, &verify), errors.As(err, &unknown), errors.As(err, &mismatch):
 		return "the certificate of the receiver is not trusted"
-	case errors.As(err, &record):
+	case errors.Is(err, http.ErrSchemeMismatch):
 		return "the receiver does not speak TLS"
 	case errors.As(err, &lookup):
 		return "the host of the receiver cannot be looked up"

@@ -19,7 +19,7 @@ up; series are kept apart by the namespace of KICK, for the sake of clusters wit
   labels:
     severity: critical
   annotations:
-    summary: The certificate of KICK's webhooks expires in {{ `{{ $value | humanizeDuration }}` }}.
+    summary: "The certificate of KICK's webhooks expires in {{ `{{ $value | humanizeDuration }}` }}."
     description: After that no policy can be written, and nobody but KICK can restart a managed workload.
     runbook_url: {{ $runbook }}kickwebhookcertificateexpires
 - alert: KickLedgerWriteErrors
@@ -36,7 +36,7 @@ up; series are kept apart by the namespace of KICK, for the sake of clusters wit
   labels:
     severity: warning
   annotations:
-    summary: {{ `{{ $value }}` }} restarts by KICK have failed.
+    summary: "{{ `{{ $value }}` }} restarts by KICK have failed."
     description: The Pods did not become ready after a restart. kubectl get kickrequests -A shows which.
     runbook_url: {{ $runbook }}kickrestartfailed
 - alert: KickRequestStalled
@@ -45,7 +45,7 @@ up; series are kept apart by the namespace of KICK, for the sake of clusters wit
   labels:
     severity: warning
   annotations:
-    summary: {{ `{{ $value }}` }} restarts wait for somebody to act.
+    summary: "{{ `{{ $value }}` }} restarts wait for somebody to act."
     description: kubectl get kickrequests -A shows which, and why.
     runbook_url: {{ $runbook }}kickrequeststalled
 - alert: KickRequestWaitsTooLong
@@ -54,7 +54,7 @@ up; series are kept apart by the namespace of KICK, for the sake of clusters wit
   labels:
     severity: warning
   annotations:
-    summary: A restart has been waiting for {{ `{{ $value | humanizeDuration }}` }}.
+    summary: "A restart has been waiting for {{ `{{ $value | humanizeDuration }}` }}."
     description: kubectl get kickrequests -A shows which, for what, and until when.
     runbook_url: {{ $runbook }}kickrequestwaitstoolong
 - alert: KickPolicyNotInForce
@@ -63,7 +63,7 @@ up; series are kept apart by the namespace of KICK, for the sake of clusters wit
   labels:
     severity: warning
   annotations:
-    summary: {{ `{{ $value }}` }} KickPolicies are not in force.
+    summary: "{{ `{{ $value }}` }} KickPolicies are not in force."
     description: kubectl get kickpolicies -A shows which, and why.
     runbook_url: {{ $runbook }}kickpolicynotinforce
 - alert: KickNotificationsNotDelivered
@@ -72,7 +72,7 @@ up; series are kept apart by the namespace of KICK, for the sake of clusters wit
   labels:
     severity: warning
   annotations:
-    summary: {{ `{{ $value }}` }} messages of KickNotifications are not delivered.
+    summary: "{{ `{{ $value }}` }} messages of KickNotifications are not delivered."
     description: kubectl get kicknotifications -A shows which, and why.
     runbook_url: {{ $runbook }}kicknotificationsnotdelivered
 {{- end -}}
