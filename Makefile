@@ -156,6 +156,10 @@ faults: bin/testbed ## Break things around the manager and count the restarts (K
 	CGO_ENABLED=0 go build -tags wrongclock -trimpath -o bin/manager-faults ./cmd/manager
 	cd test/faults && go test -count=1 -timeout $(if $(KICK_TEST_FULL),3h,60m) -v ./...
 
+.PHONY: newcomer
+newcomer: ## Clone what is committed, and do what the README and the quickstart say
+	test/newcomer.sh
+
 .PHONY: bench
 bench: build bin/testbed ## Measure KICK on a big cluster and the core alone (SCALE=1, PHASES=…, BENCH_FLAGS=…)
 	$(if $(BENCH),go test -run '^$$' -bench '$(BENCH)' -benchmem $(BENCHED))

@@ -47,11 +47,10 @@ var _ = Describe("The manifests in the documentation", Serial, Ordered, func() {
 			Expect(err).NotTo(HaveOccurred(), "%s\nin %s:\n%s", output, page, text)
 		}
 	},
-		Entry("of the README", "README.md", 1),
-		Entry("of the quickstart", "docs/quickstart.md", 2),
-		Entry("of the cookbook", "docs/cookbook.md", 9),
-		Entry("of the notifications", "docs/notifications.md", 1),
-		NodeTimeout(patience))
+		Entry("of the README", "README.md", 1, NodeTimeout(patience)),
+		Entry("of the quickstart", "docs/quickstart.md", 2, NodeTimeout(patience)),
+		Entry("of the cookbook", "docs/cookbook.md", 9, NodeTimeout(patience)),
+		Entry("of the notifications", "docs/notifications.md", 1, NodeTimeout(patience)))
 
 	It("are whole in the cookbook: nothing in it is left out of this test", func() {
 		text, err := os.ReadFile("../../docs/cookbook.md")

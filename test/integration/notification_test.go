@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -130,6 +131,7 @@ var _ = Describe("A KickNotification", Serial, Ordered, func() {
 		failing := notifying(ctx, n, v1alpha1.ReasonDeliveryFailing)
 		Expect(failing.Status).To(Equal(metav1.ConditionFalse))
 		Expect(failing.Message).To(HavePrefix("the receiver answers with status 500"))
+		Expect(kstatus(GinkgoT(), n)).To(Equal(status.InProgressStatus))
 		rewrite(ctx, source, "3")
 		Eventually(func() int { return revisions(ctx, w) }).WithContext(ctx).Should(Equal(3))
 		reached(ctx, v1alpha1.PhaseSucceeded, w)
@@ -228,7 +230,7 @@ var _ = Describe("A KickNotification", Serial, Ordered, func() {
 		nextSecond()
 		create(ctx, n)
 		Expect(notifying(ctx, n, v1alpha1.ReasonSecretMissing).Message).To(ContainSubstring("the Secret ops does not exist"))
-		Expect(n.Status.Conditions[2]).To(And(HaveField("Type", v1alpha1.ConditionStalled), HaveField("Status", metav1.ConditionTrue)))
+		Expect(kstatus(GinkgoT(), n)).To(Equal(status.FailedStatus))
 		rewrite(ctx, source, "2")
 		reached(ctx, v1alpha1.PhaseSucceeded, w)
 
@@ -246,6 +248,7 @@ var _ = Describe("A KickNotification", Serial, Ordered, func() {
 
 		change(ctx, target, func(s *corev1.Secret) { s.Data["url"] = url })
 		notifying(ctx, n, v1alpha1.ReasonSucceeded)
+		Expect(kstatus(GinkgoT(), n)).To(Equal(status.CurrentStatus))
 		Eventually(func() []string { return hook.about("web") }).WithContext(ctx).Should(Equal([]string{"Succeeded"}))
 		Expect(leakOf(ctx, namespace)).To(BeEmpty())
 	}, NodeTimeout(patience*3))
