@@ -242,7 +242,8 @@ func (t *telling) endpoint(ctx context.Context) (notify.Endpoint, *verdict, erro
 	}
 	secret := &corev1.Secret{}
 	if err := t.client.Get(ctx, name, secret); err != nil {
-		return notify.Endpoint{}, nil, fmt.Errorf("read the Secret of notification %s: %w", client.ObjectKeyFromObject(t.notification), err)
+		return notify.Endpoint{}, nil, fmt.Errorf("read the Secret of notification %s: %w",
+			client.ObjectKeyFromObject(t.notification), err)
 	}
 	endpoint, err := notify.Parse(secret.Data)
 	if err != nil {

@@ -105,7 +105,8 @@ func kindOf(written *dto.Metric) string {
 }
 
 // described is how a description writes itself, which is the only thing it tells.
-var described = regexp.MustCompile(`^Desc\{fqName: ("(?:[^"\\]|\\.)*"), help: ("(?:[^"\\]|\\.)*"),.* constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
+var described = regexp.MustCompile(`^Desc\{fqName: ("(?:[^"\\]|\\.)*"), help: ("(?:[^"\\]|\\.)*"),` +
+	`.* constLabels: \{(.*)\}, variableLabels: \{(.*)\}\}$`)
 
 // constant is a constant label with its value.
 var constant = regexp.MustCompile(`(\w+)="(?:[^"\\]|\\.)*"`)

@@ -70,7 +70,7 @@ func leakOf(ctx context.Context, namespace string) []string {
 // The hosts that messages may go to are those of these specs while they run.
 var _ = Describe("A KickNotification", Serial, Ordered, func() {
 	BeforeAll(func(ctx SpecContext) { permitHosts(ctx, "http://127.0.0.1:*") }, NodeTimeout(patience*2))
-	AfterAll(func(ctx SpecContext) { permitHosts(ctx, "") }, NodeTimeout(patience*2))
+	AfterAll(func(ctx SpecContext) { permitHosts(ctx) }, NodeTimeout(patience*2))
 
 	It("tells how restarts end, in each format, and what waits too long (C127)", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -85,7 +86,10 @@ var _ = Describe("Why nothing happens", func() {
 		as := func(*v1alpha1.KickPolicySpec) {}
 		nothing, excluded, unused := only("nothing", as), only("excluded", as), only("unused", as)
 		suspended := only("suspended", func(s *v1alpha1.KickPolicySpec) { s.Suspend = true })
-		closed := only("closed", func(s *v1alpha1.KickPolicySpec) { s.Schedule = closedNow() })
+		closed := only("closed", func(s *v1alpha1.KickPolicySpec) {
+			later := at(time.Now().UTC().Add(6 * time.Hour))
+			s.Schedule = windows(v1alpha1.Window{Kind: v1alpha1.WindowAllow, Cron: later, Duration: "1h"})
+		})
 
 		platform := secret(namespace, "platform", "1")
 		platform.Labels[policy.IgnoreLabel] = "true"

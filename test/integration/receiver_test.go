@@ -141,10 +141,12 @@ func watching(ctx context.Context, r *receiver, n *v1alpha1.KickNotification) {
 }
 
 // permitHosts has the suite's KICK permit messages to the hosts.
-func permitHosts(ctx context.Context, hosts string) {
+func permitHosts(ctx context.Context, hosts ...string) {
 	GinkgoHelper()
+	list, err := json.Marshal(append([]string{}, hosts...))
+	Expect(err).NotTo(HaveOccurred())
 	output, err := bed.Helm(ctx, "upgrade", "kick", "../../charts/kick", "--namespace", kickNamespace,
-		"--force-conflicts", "--reuse-values", "--set", "notifications.allowedHosts={"+hosts+"}", "--wait", "--timeout", "3m")
+		"--force-conflicts", "--reuse-values", "--set-json", "notifications.allowedHosts="+string(list), "--wait", "--timeout", "3m")
 	Expect(err).NotTo(HaveOccurred(), output)
 }
 
