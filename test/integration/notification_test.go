@@ -72,7 +72,7 @@ var _ = Describe("A KickNotification", Serial, Ordered, func() {
 	BeforeAll(func(ctx SpecContext) { permitHosts(ctx, "http://127.0.0.1:*") }, NodeTimeout(patience*2))
 	AfterAll(func(ctx SpecContext) { permitHosts(ctx) }, NodeTimeout(patience*2))
 
-	It("tells how restarts end, in each format, and what waits too long (C127)", func(ctx SpecContext) {
+	It("tells how restarts end, in each format, and what waits too long", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		plain, clouds, slack := newReceiver(), newReceiver(), newReceiver()
 		good, bad := secret(namespace, "good", "1"), secret(namespace, "bad", "1")

@@ -3,6 +3,7 @@ package integration
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
 	"github.com/kick-dev/kick/internal/core/policy"
@@ -70,6 +72,64 @@ var _ = Describe("The metrics of a running KICK", func() {
 			g.Expect(regexp.MustCompile(`(?m)^kick_leader 1$`).FindAllString(exported, -1)).To(HaveLen(1))
 		}).WithContext(ctx).Should(Succeed())
 	}, NodeTimeout(patience))
+})
+
+// logged are the lines of KICK's logs that hold all of the texts.
+func logged(texts ...string) []string {
+	GinkgoHelper()
+	logs, err := filepath.Glob(filepath.Join(bed.Dir(), "logs", "pods", kickNamespace+"_*.log"))
+	Expect(err).NotTo(HaveOccurred())
+	Expect(logs).NotTo(BeEmpty())
+	var found []string
+	for _, path := range logs {
+		text, err := os.ReadFile(path)
+		Expect(err).NotTo(HaveOccurred())
+		for line := range strings.Lines(string(text)) {
+			if !slices.ContainsFunc(texts, func(part string) bool { return !strings.Contains(line, part) }) {
+				found = append(found, line)
+			}
+		}
+	}
+	return found
+}
+
+var _ = Describe("Which source restarted which workload", func() {
+	It("can be told from the request, an event, the metrics and the log (C127)", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		const before, after = "value-of-before", "value-of-after"
+		var uses []use
+		var sources []client.Object
+		for _, name := range []string{"a", "b", "c", "d", "e"} {
+			sources, uses = append(sources, secret(namespace, name, before)), append(uses, envOfKey(name, "key"))
+		}
+		w := deployment(namespace, "web", uses...)
+		create(ctx, sources...)
+		create(ctx, w)
+		rolledOut(ctx, w)
+		create(ctx, policyWith(namespace, func(s *v1alpha1.KickPolicySpec) { s.Discovery.Granularity = v1alpha1.GranularityKey }))
+		reached(ctx, v1alpha1.PhaseNoLongerRequired, w)
+		const counter = `kick_restarts_total\{kind="Deployment",outcome="succeeded"\}`
+		succeeded := total(scrapeAll(ctx), counter)
+		rewrite(ctx, sources[2], after)
+		reached(ctx, v1alpha1.PhaseSucceeded, w)
+
+		found, err := requestOf(ctx, w)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(found.Status.Causes).To(ConsistOf(And(
+			HaveField("Kind", v1alpha1.Secret), HaveField("Name", "c"), HaveField("Keys", []string{"key"}), HaveField("ChangedAt.Time", Not(BeZero())))))
+		changed, stamped := found.Status.Causes[0].ChangedAt, found.Status.CurrentRollout.StartedAt
+		Expect(stamped.Time).To(BeTemporally(">=", changed.Time))
+		Expect(found.Status.CompletedAt.Time).To(BeTemporally(">=", stamped.Time))
+		Expect(found.Status.CurrentRollout.Stamp).To(Equal(stampOf(ctx, w)))
+
+		Eventually(func() []string { return eventsOn(ctx, namespace, "Kicked") }).WithContext(ctx).Should(ConsistOf("restarting because of Secret c"))
+		Expect(total(scrapeAll(ctx), counter)).To(BeNumerically(">", succeeded))
+		named := []string{`"request":"` + namespace + `/deployment-web"`, `"workload":"`}
+		Eventually(func() []string { return logged(append(named, `"to":"Succeeded"`, `"reason":"Succeeded"`)...) }).WithContext(ctx).Should(HaveLen(1))
+		Expect(logged(append(named, `"msg":"restarted the workload"`)...)).To(HaveLen(1))
+		Expect(logged(before)).To(BeEmpty())
+		Expect(logged(after)).To(BeEmpty())
+	}, NodeTimeout(patience*2))
 })
 
 var _ = Describe("Why nothing happens", func() {
