@@ -135,7 +135,8 @@ func (t *telling) next(ctx context.Context, endpoint notify.Endpoint) (bool, err
 	event, format := t.untold[0], t.notification.Spec.Format
 	if event.Expired(t.now) || !t.asked(event.Type) {
 		t.metrics.Notified(format, report.MessageDropped)
-		ctrl.LoggerFrom(ctx).Info("gave a message up", "request", event.Request, "event", event.Type, "reason", "too old")
+		ctrl.LoggerFrom(ctx).Info("gave a message up", "request", event.Request, "workload", event.Workload.Name, "event", event.Type,
+			"id", event.ID, "reason", "it is too old, or no longer asked for")
 		return true, t.settle(ctx)
 	}
 	message, err := notify.Compose(event.Event, format)
@@ -250,8 +251,8 @@ func (t *telling) endpoint(ctx context.Context) (notify.Endpoint, *verdict, erro
 		return t.unusable(v1alpha1.ReasonSecretInvalid, "the Secret %s cannot be used: %w", name.Name, err)
 	}
 	if !t.permitted.Hosts.Permit(endpoint.URL) {
-		return t.unusable(v1alpha1.ReasonHostNotPermitted, "whoever runs KICK permits no messages to the host of the URL in the Secret %s; "+
-			"have it added to notifications.allowedHosts of the chart (--notification-hosts)", name.Name)
+		return t.unusable(v1alpha1.ReasonHostNotPermitted, "whoever runs KICK permits no messages to the host of the URL in the Secret %s; have "+
+			"it added to notifications.allowedHosts of the chart (--notification-hosts)", name.Name)
 	}
 	t.state.fault = nil
 	return endpoint, nil, nil

@@ -166,7 +166,7 @@ func (s *tellingState) takeOver(generation int64, secret types.UID, version stri
 	known := s.generation == generation && s.secretUID == secret && s.secretVersion == version
 	if !known {
 		s.generation, s.secretUID, s.secretVersion = generation, secret, version
-		s.failures, s.notBefore = 0, time.Time{}
+		s.failures, s.failure, s.notBefore = 0, "", time.Time{}
 	}
 	return known
 }

@@ -25,8 +25,9 @@ func main() {
 	flag.StringVar(&r.out, "out", "dist", "folder to write to; what was in it is removed")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := r.run(ctx); err != nil {
+	err := r.run(ctx)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}

@@ -105,8 +105,8 @@ func ParseHosts(texts []string) (Hosts, error) {
 			scheme, rest = "https", text
 		}
 		name, port, _ := strings.Cut(rest, ":")
-		if strings.HasPrefix(rest, "[") { // an address of IPv6
-			name, port, _ = strings.Cut(strings.TrimPrefix(rest, "["), "]")
+		if address, sixth := strings.CutPrefix(rest, "["); sixth { // an address of IPv6
+			name, port, _ = strings.Cut(address, "]")
 			port = strings.TrimPrefix(port, ":")
 		}
 		if !hostPart.MatchString(name) || !portPart.MatchString(port) || (scheme != "https" && scheme != "http") {
