@@ -251,8 +251,9 @@ func (t *telling) endpoint(ctx context.Context) (notify.Endpoint, *verdict, erro
 		return t.unusable(v1alpha1.ReasonSecretInvalid, "the Secret %s cannot be used: %w", name.Name, err)
 	}
 	if !t.permitted.Hosts.Permit(endpoint.URL) {
-		return t.unusable(v1alpha1.ReasonHostNotPermitted, "whoever runs KICK permits no messages to the host of the URL in the Secret %s; have "+
-			"it added to notifications.allowedHosts of the chart (--notification-hosts)", name.Name)
+		return t.unusable(v1alpha1.ReasonHostNotPermitted,
+			"whoever runs KICK permits no messages to the host of the URL in the Secret %s; "+
+			"have it added to notifications.allowedHosts of the chart (--notification-hosts)", name.Name)
 	}
 	t.state.fault = nil
 	return endpoint, nil, nil
