@@ -253,7 +253,7 @@ func (t *telling) endpoint(ctx context.Context) (notify.Endpoint, *verdict, erro
 	if !t.permitted.Hosts.Permit(endpoint.URL) {
 		return t.unusable(v1alpha1.ReasonHostNotPermitted,
 			"whoever runs KICK permits no messages to the host of the URL in the Secret %s; "+
-			"have it added to notifications.allowedHosts of the chart (--notification-hosts)", name.Name)
+				"have it added to notifications.allowedHosts of the chart (--notification-hosts)", name.Name)
 	}
 	t.state.fault = nil
 	return endpoint, nil, nil
