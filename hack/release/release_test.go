@@ -224,7 +224,7 @@ func TestTheCheckFindsWhatIsNotAsItClaims(t *testing.T) {
 	t.Run("a binary of another version", func(t *testing.T) {
 		other := *r
 		other.version = "v9.9.9"
-		if err := other.checkBinary(t.Context(), here); err == nil || !strings.Contains(err.Error(), "want v9.9.9") {
+		if err := other.checkBinary(t.Context(), here); err == nil || !strings.Contains(err.Error(), "does not hold the version v9.9.9") {
 			t.Error(err)
 		}
 	})
