@@ -18,9 +18,11 @@ KICK ?= 1
 TOOLS := $(abspath .cache/tools/$(shell cd hack/tools && { go version; cat go.sum; } | git hash-object --stdin))
 CONTROLLER_GEN := $(TOOLS)/controller-gen
 CRD_REF_DOCS := $(TOOLS)/crd-ref-docs
+CYCLONEDX := $(TOOLS)/cyclonedx-gomod
 GOLANGCI_LINT := $(TOOLS)/golangci-lint
 $(CONTROLLER_GEN): package := sigs.k8s.io/controller-tools/cmd/controller-gen
 $(CRD_REF_DOCS): package := github.com/elastic/crd-ref-docs
+$(CYCLONEDX): package := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
 $(GOLANGCI_LINT): package := github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 $(TOOLS)/%:
 	@echo "Building $* for the first time, which takes up to a few minutes"
@@ -42,9 +44,20 @@ build: ## Build the manager and the plugin for kubectl: bin/manager, bin/kubectl
 docker-build: ## Build the container image (IMAGE=…, VERSION=…)
 	docker build --build-arg VERSION=$(VERSION) --tag $(IMAGE):$(VERSION) .
 
+# What people install: static binaries of every command, the chart, the manifest that it renders to, SBOMs and
+# checksums. The program checks all of it before it ends.
+.PHONY: release
+release: $(CYCLONEDX) bin/helm ## Build what a release consists of, for every platform, into dist/ (VERSION=…)
+	go run ./hack/release -version '$(VERSION)' -helm bin/helm -cyclonedx $(CYCLONEDX) -out dist
+
+# go build decides whether there is anything to do.
+.PHONY: bin/helm
+bin/helm:
+	cd test/testbed/components/helm && CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w" -o $(abspath $@) helm.sh/helm/v4/cmd/helm
+
 .PHONY: clean
 clean: down ## Stop what `make up` started and remove what was built, but for .cache/
-	rm -rf bin .testbed .testbed-demo
+	rm -rf bin dist .testbed .testbed-demo
 
 ##@ Generate and check
 
@@ -52,7 +65,7 @@ clean: down ## Stop what `make up` started and remove what was built, but for .c
 MARKED := $(addprefix paths=./,$(addsuffix /...,api cmd/manager controllers internal webhooks))
 
 .PHONY: generate
-generate: $(CONTROLLER_GEN) $(CRD_REF_DOCS) ## Generate deepcopy code, CRDs, RBAC, webhooks and the API reference from the Go code
+generate: $(CONTROLLER_GEN) $(CRD_REF_DOCS) ## Generate deepcopy code, CRDs, RBAC, webhooks, the API and the metrics reference from the Go code
 	rm -rf config/crd/.new
 	$(CONTROLLER_GEN) object crd rbac:roleName=kick-manager webhook $(MARKED) \
 	  output:crd:artifacts:config=config/crd/.new \
@@ -63,6 +76,7 @@ generate: $(CONTROLLER_GEN) $(CRD_REF_DOCS) ## Generate deepcopy code, CRDs, RBA
 	rmdir config/crd/.new
 	$(CRD_REF_DOCS) --source-path=api --config=hack/api-docs.yaml --renderer=markdown \
 	  --output-path=docs/api.md --log-level=ERROR
+	go run ./hack/metrics > docs/metrics.md
 
 .PHONY: chart
 chart: ## Generate the chart's CRDs, RBAC and webhooks from config/
@@ -147,6 +161,10 @@ faults: bin/testbed ## Break things around the manager and count the restarts (K
 	bin/testbed build
 	CGO_ENABLED=0 go build -tags wrongclock -trimpath -o bin/manager-faults ./cmd/manager
 	cd test/faults && go test -count=1 -timeout $(if $(KICK_TEST_FULL),3h,60m) -v ./...
+
+.PHONY: newcomer
+newcomer: ## Clone what is committed, and do what the README and the quickstart say
+	test/newcomer.sh
 
 .PHONY: bench
 bench: build bin/testbed ## Measure KICK on a big cluster and the core alone (SCALE=1, PHASES=…, BENCH_FLAGS=…)

@@ -47,6 +47,9 @@ func count(requests []v1alpha1.KickRequest, policies []v1alpha1.KickPolicy, now 
 			continue
 		}
 		census.OldestWaiting = max(census.OldestWaiting, now.Sub(ready.LastTransitionTime.Time))
+		if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionStalled) {
+			census.Stalled++
+		}
 		if phase.Waiting() {
 			census.Blocked[ready.Reason]++
 		}

@@ -64,6 +64,8 @@ type Options struct {
 	OverrideUnchecked bool
 	// GitOps says where the objects of Argo CD and Flux are.
 	GitOps owner.Options
+	// Notifying is what notifications may do.
+	Notifying Notifying
 	// Clock tells the time of the API server.
 	Clock *servertime.Clock
 }
@@ -91,6 +93,9 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 	}
 	if err := s.addKickPolicyController(mgr); err != nil {
 		return fmt.Errorf("add the KickPolicy controller: %w", err)
+	}
+	if err := s.addKickNotificationController(mgr); err != nil {
+		return fmt.Errorf("add the KickNotification controller: %w", err)
 	}
 	return nil
 }
@@ -145,7 +150,8 @@ func newShell(mgr ctrl.Manager, options Options) (*shell, error) {
 		return nil, fmt.Errorf("register the census: %w", err)
 	}
 	s.attempts = newAttempts()
-	s.ledger.Written, s.ledger.Undelivered = registered.LedgerWritten, s.wakeSource.wake
+	s.ledger.Written, s.ledger.WriteFailed = registered.LedgerWritten, registered.LedgerWriteFailed
+	s.ledger.Undelivered = s.wakeSource.wake
 	s.flusher = newFlusher(s.ledger, clock.RealClock{})
 	s.scopes = &facts.Scopes{
 		Cache: mgr.GetCache(), Workloads: s.workloads, Sources: s.sources, Records: s.ledger, Reserved: options.Namespace,
@@ -166,22 +172,30 @@ func (s *shell) addIndex(ctx context.Context, mgr ctrl.Manager) error {
 	return nil
 }
 
-// logs names the object that a controller works on in each of its log lines.
-func logs[key fmt.Stringer](mgr ctrl.Manager, controller string) func(*key) logr.Logger {
+// logs names what a controller works on in each of its log lines.
+func logs[key any](mgr ctrl.Manager, controller string, names func(key) []any) func(*key) logr.Logger {
 	return func(object *key) logr.Logger {
 		log := mgr.GetLogger().WithValues("controller", controller)
 		if object != nil {
-			log = log.WithValues("object", (*object).String())
+			log = log.WithValues(names(*object)...)
 		}
 		return log
 	}
 }
 
+func sourceNames(key source.Key) []any { return []any{"source", key.String()} }
+
+func requestNames(key workload.Key) []any {
+	return []any{"workload", key.String(), "request", nameOf(key).String()}
+}
+
+func policyNames(name types.NamespacedName) []any { return []any{"policy", name.String()} }
+
 func (s *shell) addSourceController(mgr ctrl.Manager) error {
 	cache := mgr.GetCache()
 	b := builder.TypedControllerManagedBy[source.Key](mgr).Named("source").
 		WithOptions(controller.TypedOptions[source.Key]{
-			MaxConcurrentReconciles: s.options.Workers, LogConstructor: logs[source.Key](mgr, "source"),
+			MaxConcurrentReconciles: s.options.Workers, LogConstructor: logs(mgr, "source", sourceNames),
 		}).
 		WatchesRawSource(s.wakeSource.source()).
 		WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, &v1alpha1.KickPolicy{}, s.sourcesOfPolicy()))
@@ -211,7 +225,7 @@ func (s *shell) addKickRequestController(mgr ctrl.Manager) error {
 	cache := mgr.GetCache()
 	b := builder.TypedControllerManagedBy[workload.Key](mgr).Named("kickrequest").
 		WithOptions(controller.TypedOptions[workload.Key]{
-			MaxConcurrentReconciles: s.options.Workers, LogConstructor: logs[workload.Key](mgr, "kickrequest"),
+			MaxConcurrentReconciles: s.options.Workers, LogConstructor: logs(mgr, "kickrequest", requestNames),
 		}).
 		WatchesRawSource(s.wakeRequest.source()).
 		WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, &v1alpha1.KickRequest{}, s.workloadOfRequest())).
@@ -245,7 +259,7 @@ func (s *shell) addKickRequestController(mgr ctrl.Manager) error {
 func (s *shell) addKickPolicyController(mgr ctrl.Manager) error {
 	cache := mgr.GetCache()
 	b := builder.TypedControllerManagedBy[types.NamespacedName](mgr).Named("kickpolicy").
-		WithLogConstructor(logs[types.NamespacedName](mgr, "kickpolicy")).
+		WithLogConstructor(logs(mgr, "kickpolicy", policyNames)).
 		WatchesRawSource(s.wakePolicy.source()).
 		WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, &v1alpha1.KickPolicy{}, s.policyAndSiblings()))
 	for _, object := range workload.Objects() {

@@ -1,6 +1,6 @@
 package v1alpha1
 
-// Condition types of KickPolicy and KickRequest. Ready, Reconciling and Stalled follow kstatus; unlike most
+// Condition types of KickPolicy, KickRequest and KickNotification. Ready, Reconciling and Stalled follow kstatus; unlike most
 // users of that vocabulary KICK also writes Reconciling and Stalled when they are False, so that a reader never has
 // to tell "absent" from "no".
 const (
@@ -47,6 +47,20 @@ const (
 	ReasonScheduleInvalid = "ScheduleInvalid"
 	// ReasonReservedNamespace: the policy lives in KICK's own namespace, which is never managed.
 	ReasonReservedNamespace = "ReservedNamespace"
+)
+
+// Reasons of a KickNotification, beside Succeeded.
+const (
+	// ReasonSecretMissing: the Secret of spec.secretRef does not exist.
+	ReasonSecretMissing = "SecretMissing"
+	// ReasonSecretNotPermitted: the Secret lacks the label kick.dev/notification and is not permitted otherwise.
+	ReasonSecretNotPermitted = "SecretNotPermitted"
+	// ReasonSecretInvalid: the Secret holds no URL, or headers that are none.
+	ReasonSecretInvalid = "SecretInvalid"
+	// ReasonHostNotPermitted: whoever runs KICK does not permit messages to the host of the URL.
+	ReasonHostNotPermitted = "HostNotPermitted"
+	// ReasonDeliveryFailing: the receiver does not take a message; it is sent again.
+	ReasonDeliveryFailing = "DeliveryFailing"
 )
 
 // Reasons of a KickRequest, by the phase in which they appear.

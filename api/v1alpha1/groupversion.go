@@ -21,6 +21,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&KickPolicy{}, &KickPolicyList{},
 		&KickRequest{}, &KickRequestList{},
 		&KickLedger{}, &KickLedgerList{},
+		&KickNotification{}, &KickNotificationList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
@@ -31,6 +32,7 @@ import (
 	"github.com/kick-dev/kick/internal/cluster/source"
 	"github.com/kick-dev/kick/internal/cluster/watching"
 	"github.com/kick-dev/kick/internal/cluster/workload"
+	"github.com/kick-dev/kick/internal/report"
 	"github.com/kick-dev/kick/webhooks"
 )
 
@@ -93,6 +95,12 @@ func run(o options) error {
 }
 
 func addParts(mgr ctrl.Manager, o options, serverClock *servertime.Clock) error {
+	if err := report.RegisterBuild(metrics.Registry, version); err != nil {
+		return fmt.Errorf("register the version: %w", err)
+	}
+	if err := report.RegisterLeader(metrics.Registry, mgr.Elected()); err != nil {
+		return fmt.Errorf("register the leader: %w", err)
+	}
 	err := controllers.SetupWithManager(mgr, controllers.Options{
 		Namespace:             o.namespace,
 		WatchNamespaces:       cachedNamespaces(o),
@@ -101,6 +109,7 @@ func addParts(mgr ctrl.Manager, o options, serverClock *servertime.Clock) error 
 		MaxConcurrentRestarts: o.maxConcurrent,
 		OverrideUnchecked:     !o.webhook,
 		GitOps:                o.gitOps.reader(o.watchNamespaces),
+		Notifying:             o.notifications.permitted(),
 		Clock:                 serverClock,
 	})
 	if err != nil {
@@ -128,6 +137,9 @@ func addWebhooks(mgr ctrl.Manager, o options, serverClock *servertime.Clock) err
 	})
 	if err != nil {
 		return fmt.Errorf("set up the webhooks: %w", err)
+	}
+	if err := report.RegisterCertificate(metrics.Registry, certificateExpiry(o.webhookCertDir)); err != nil {
+		return fmt.Errorf("register the webhook's certificate: %w", err)
 	}
 	if err := mgr.AddReadyzCheck("webhook", newServing(o, clock.RealClock{}).check); err != nil {
 		return fmt.Errorf("add the webhook's readiness check: %w", err)

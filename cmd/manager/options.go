@@ -37,6 +37,7 @@ type options struct {
 	serviceAccount       string
 	exempt               webhooks.Exemptions
 	gitOps               gitOpsOptions
+	notifications        notificationOptions
 	showVersion          bool
 	logging              zap.Options
 }
@@ -50,6 +51,7 @@ func parseOptions(arguments []string) (options, error) {
 	o.bindController(flags)
 	o.bindServers(flags)
 	o.gitOps.bind(flags)
+	o.notifications.bind(flags)
 	o.bindGuard(flags)
 	flags.BoolVar(&o.showVersion, "version", false, "Print the version and exit.")
 	o.logging.BindFlags(flags)

@@ -13,6 +13,8 @@ type Census struct {
 	Requests map[v1alpha1.Phase]int
 	// Blocked counts the requests that wait, by the reason that holds them back.
 	Blocked map[string]int
+	// Stalled counts the requests that have not ended and that a person has to help.
+	Stalled int
 	// OldestWaiting is how long the oldest request that has not ended has been open, zero for none.
 	OldestWaiting time.Duration
 	// Policies counts policies by the status of their condition Ready.
@@ -30,8 +32,8 @@ var phases = []v1alpha1.Phase{
 
 // censusCollector takes a census at each scrape.
 type censusCollector struct {
-	take                                         func() (Census, error)
-	requests, blocked, oldest, policies, records *prometheus.Desc
+	take                                                  func() (Census, error)
+	requests, blocked, stalled, oldest, policies, records *prometheus.Desc
 }
 
 // RegisterCensus has a census taken whenever the metrics are read.
@@ -44,6 +46,8 @@ func RegisterCensus(registry prometheus.Registerer, take func() (Census, error))
 		requests: describe("kick_requests", "KickRequests by phase; the same on every replica.", "phase"),
 		blocked: describe("kick_gate_blocked", "KickRequests that wait, by the reason that holds them back; the same on every replica.",
 			"reason"),
+		stalled: describe("kick_requests_stalled",
+			"KickRequests that have not ended and do not go on until a person acts; the same on every replica."),
 		oldest: describe("kick_oldest_waiting_seconds",
 			"Age of the oldest KickRequest that has not ended, 0 for none; the same on every replica."),
 		policies: describe("kick_policies", "KickPolicies by the status of their condition Ready; the same on every replica.", "ready"),
@@ -53,7 +57,7 @@ func RegisterCensus(registry prometheus.Registerer, take func() (Census, error))
 
 // Describe implements prometheus.Collector.
 func (c *censusCollector) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, description := range []*prometheus.Desc{c.requests, c.blocked, c.oldest, c.policies, c.records} {
+	for _, description := range []*prometheus.Desc{c.requests, c.blocked, c.stalled, c.oldest, c.policies, c.records} {
 		descriptions <- description
 	}
 }
@@ -77,6 +81,7 @@ func (c *censusCollector) Collect(metrics chan<- prometheus.Metric) {
 	for status, count := range census.Policies {
 		gauge(c.policies, float64(count), status)
 	}
+	gauge(c.stalled, float64(census.Stalled))
 	gauge(c.oldest, census.OldestWaiting.Seconds())
 	gauge(c.records, float64(census.LedgerRecords))
 }

@@ -23,6 +23,8 @@ const (
 	eventKickBlocked    = "KickBlocked"
 	eventStampRemoved   = "StampRemoved"
 	eventSourceFlapping = "SourceFlapping"
+	eventNotification   = "NotificationMoved"
+	actionNotify        = "Notify"
 	actionRestart       = "Restart"
 	actionEvaluate      = "Evaluate"
 	maxSourcesInMessage = 4
@@ -69,6 +71,15 @@ func (e *Events) Transitioned(workload runtime.Object, request *v1alpha1.KickReq
 func (e *Events) DryRun(workload runtime.Object, request *v1alpha1.KickRequest) {
 	e.Recorder.Eventf(request, workload, corev1.EventTypeNormal, eventKickWaiting, actionEvaluate,
 		"%s: would restart because of %s", v1alpha1.ReasonDryRun, sourceList(request.Status.Causes, request.Status.CausesOmitted))
+}
+
+// NotificationMoved says that messages get through, or why they do not. The severity is as for requests.
+func (e *Events) NotificationMoved(notification runtime.Object, reason, message string, stalled bool) {
+	severity := corev1.EventTypeNormal
+	if stalled {
+		severity = corev1.EventTypeWarning
+	}
+	e.Recorder.Eventf(notification, nil, severity, eventNotification, actionNotify, "%s: %s", reason, message)
 }
 
 // flapping tells whether the sources of a request changed again and again before its minimum interval had passed.

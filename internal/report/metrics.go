@@ -26,7 +26,11 @@ type Metrics struct {
 	observations *prometheus.CounterVec
 	sourceReads  prometheus.Counter
 	ledgerWrites prometheus.Counter
+	ledgerErrors prometheus.Counter
 	restarts     *prometheus.CounterVec
+
+	notifications        *prometheus.CounterVec
+	notificationsPending prometheus.Gauge
 
 	changeToStamp, stampToComplete prometheus.Histogram
 }
@@ -46,10 +50,22 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 			Name: "kick_ledger_writes_total",
 			Help: "Writes of KickLedger objects.",
 		}),
+		ledgerErrors: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "kick_ledger_write_errors_total",
+			Help: "Writes of KickLedger objects that failed, other than by losing a race; they are tried again.",
+		}),
 		restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kick_restarts_total",
 			Help: "Restarts by workload kind and outcome; every restart counts as stamped and again with its end.",
 		}, []string{"kind", "outcome"}),
+		notifications: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "kick_notifications_total",
+			Help: "Messages of KickNotifications by format and outcome: delivered, failed (and sent again), dropped (given up).",
+		}, []string{"format", "outcome"}),
+		notificationsPending: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "kick_notifications_pending",
+			Help: "Messages of KickNotifications that are not delivered yet, as the leader knows them.",
+		}),
 		changeToStamp: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "kick_change_to_stamp_seconds",
 			Help:    "Time from the latest change a restart is about to its stamp, with all that held it back.",
@@ -62,7 +78,8 @@ func NewMetrics(registry prometheus.Registerer) (*Metrics, error) {
 		}),
 	}
 	for _, collector := range []prometheus.Collector{
-		m.observations, m.sourceReads, m.ledgerWrites, m.restarts, m.changeToStamp, m.stampToComplete,
+		m.observations, m.sourceReads, m.ledgerWrites, m.ledgerErrors, m.restarts, m.changeToStamp, m.stampToComplete,
+		m.notifications, m.notificationsPending,
 	} {
 		if err := registry.Register(collector); err != nil {
 			return nil, err
@@ -89,6 +106,27 @@ func (m *Metrics) SourceRead() { m.sourceReads.Inc() }
 
 // LedgerWritten counts a write of a ledger object.
 func (m *Metrics) LedgerWritten() { m.ledgerWrites.Inc() }
+
+// Outcomes of a message, the values of the label outcome.
+const (
+	// MessageDelivered: the receiver took it.
+	MessageDelivered = "delivered"
+	// MessageFailed: the receiver did not, and it is sent again.
+	MessageFailed = "failed"
+	// MessageDropped: it is too old, or the receiver finds fault with it, and it is not sent again.
+	MessageDropped = "dropped"
+)
+
+// Notified counts the end of an attempt to deliver a message.
+func (m *Metrics) Notified(format v1alpha1.NotificationFormat, outcome string) {
+	m.notifications.WithLabelValues(string(format), outcome).Inc()
+}
+
+// NotificationsPending sets how many messages are not delivered yet.
+func (m *Metrics) NotificationsPending(count int) { m.notificationsPending.Set(float64(count)) }
+
+// LedgerWriteFailed counts a failed write of a ledger object.
+func (m *Metrics) LedgerWriteFailed() { m.ledgerErrors.Inc() }
 
 // Restarted counts an outcome of a restart.
 func (m *Metrics) Restarted(kind v1alpha1.WorkloadKind, outcome string) {

@@ -20,6 +20,8 @@ func TestAWrongValueFailsTheInstall(t *testing.T) {
 		"text for a switch":          {`leaderElection: {enabled: "yes"}`, "/leaderElection/enabled"},
 		"a duration without a unit":  {`requestTTL: "24"`, "/requestTTL"},
 		"a duration as a number":     {`requestTTL: 24`, "/requestTTL"},
+		"a host that is a URL":       {`notifications: {allowedHosts: ["https://a.test/path"]}`, "/notifications/allowedHosts/0"},
+		"a Secret of no namespace":   {`notifications: {allowedSecrets: [hook]}`, "/notifications/allowedSecrets/0"},
 		"an unknown level":           {`logging: {level: verbose}`, "/logging/level"},
 		"an unknown pull policy":     {`image: {pullPolicy: Sometimes}`, "/image/pullPolicy"},
 		"half a digest":              {`image: {digest: "sha256:abc"}`, "/image/digest"},
@@ -55,6 +57,12 @@ func TestWhatCannotWorkIsRefusedInOneSentence(t *testing.T) {
 		want    string
 	}{
 		"no cert-manager": {release{noCertManager: true}, "does not serve cert-manager.io/v1"},
+		"readers of open metrics": {
+			release{values: `metrics: {access: Anyone, readers: [{name: a, namespace: b}]}`}, "metrics.readers is about metrics.access: Authorized",
+		},
+		"a monitor of no metrics": {
+			release{values: `metrics: {access: None, serviceMonitor: {enabled: true}}`}, "metrics.serviceMonitor.enabled needs metrics",
+		},
 		"two leaders": {
 			release{values: `leaderElection: {enabled: false}`}, "replicas: 2 needs leaderElection.enabled: true",
 		},

@@ -44,7 +44,8 @@ func uninstall(ctx context.Context, home string) {
 // uninstallCRDs removes what an uninstallation keeps.
 func uninstallCRDs(ctx context.Context) {
 	GinkgoHelper()
-	output, err := bed.Kubectl(ctx, "delete", "crd", "kickpolicies.kick.dev", "kickrequests.kick.dev", "kickledgers.kick.dev")
+	output, err := bed.Kubectl(ctx, "delete", "crd", "kickpolicies.kick.dev", "kickrequests.kick.dev", "kickledgers.kick.dev",
+		"kicknotifications.kick.dev")
 	Expect(err).NotTo(HaveOccurred(), output)
 }
 

@@ -259,11 +259,11 @@ var _ = Describe("An installation", Ordered, Serial, ContinueOnFailure, func() {
 		install(ctx, home, chart, "webhook: {enabled: false}\nwatchNamespaces: ["+namespace+"]\n")
 		source, w := secret(namespace, "db", "1"), deployment(namespace, "web", envFromSecret("db"))
 		adopted(ctx, namespace, source, w)
-		before, err := keyOf(ctx, home)
+		before, err := fingerprintKeyOf(ctx, home)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(k8s.Delete(ctx, before)).To(Succeed())
 		Eventually(func(g Gomega) {
-			restored, err := keyOf(ctx, home)
+			restored, err := fingerprintKeyOf(ctx, home)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(restored.UID).NotTo(Equal(before.UID))
 			same := bytes.Equal(restored.Data["key"], before.Data["key"]) // A key is not to be shown by a failure.
@@ -277,8 +277,8 @@ var _ = Describe("An installation", Ordered, Serial, ContinueOnFailure, func() {
 	}, NodeTimeout(patience*4))
 })
 
-// keyOf reads the Secret with the key of the fingerprints, of an installation.
-func keyOf(ctx context.Context, home string) (*corev1.Secret, error) {
+// fingerprintKeyOf reads the Secret with the key of the fingerprints, of an installation.
+func fingerprintKeyOf(ctx context.Context, home string) (*corev1.Secret, error) {
 	key := &corev1.Secret{}
 	return key, k8s.Get(ctx, client.ObjectKey{Namespace: home, Name: ledger.KeySecret}, key)
 }

@@ -76,10 +76,12 @@ var requestStates = map[state]status.Status{
 	{v1alpha1.PhaseFailed, v1alpha1.ReasonStampRemoved}:            status.FailedStatus,
 }
 
-// otherReasons are those that no request ever has: of policies, and of conditions that kstatus does not look at.
+// otherReasons are those that no request ever has: of policies, of notifications, and of conditions that kstatus does not look at.
 var otherReasons = []string{
 	v1alpha1.ReasonSuspended, v1alpha1.ReasonSelectorInvalid, v1alpha1.ReasonReservedNamespace,
 	v1alpha1.ReasonSharedWorkloads, v1alpha1.ReasonNoOverlap,
+	v1alpha1.ReasonSecretMissing, v1alpha1.ReasonSecretNotPermitted, v1alpha1.ReasonSecretInvalid,
+	v1alpha1.ReasonHostNotPermitted, v1alpha1.ReasonDeliveryFailing,
 }
 
 func TestKstatusReadsEveryStateOfARequest(t *testing.T) {

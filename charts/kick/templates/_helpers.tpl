@@ -47,6 +47,13 @@ and short enough for the longest suffix below (13 characters).
 {{- include "kick.fullname" . }}-metrics
 {{- end -}}
 
+{{/*
+What tells the Service of the metrics from that of the webhooks.
+*/}}
+{{- define "kick.metricsLabel" -}}
+app.kubernetes.io/component: metrics
+{{- end -}}
+
 {{- define "kick.webhookServiceName" -}}
 {{- include "kick.fullname" . }}-webhook
 {{- end -}}
@@ -195,6 +202,12 @@ What cannot work is refused here, before anything is installed.
 {{- end -}}
 {{- if and .Values.watchNamespaces (eq (include "kick.metricsAccess" .) "Authorized") -}}
 {{- fail "metrics.access: Authorized asks the API server about each caller, which takes rights in the whole cluster that watchNamespaces does without: say Anyone (with networkPolicy.metricsFrom) or None." -}}
+{{- end -}}
+{{- if and .Values.metrics.readers (ne (include "kick.metricsAccess" .) "Authorized") -}}
+{{- fail (printf "metrics.readers is about metrics.access: Authorized, and access is %s: leave it out." (include "kick.metricsAccess" .)) -}}
+{{- end -}}
+{{- if and .Values.metrics.serviceMonitor.enabled (eq (include "kick.metricsAccess" .) "None") -}}
+{{- fail "metrics.serviceMonitor.enabled needs metrics to be served, and metrics.access is None." -}}
 {{- end -}}
 {{- if has (include "kick.namespace" .) .Values.watchNamespaces -}}
 {{- fail (printf "watchNamespaces names %q, which is KICK's own namespace: nothing in it is ever managed." (include "kick.namespace" .)) -}}

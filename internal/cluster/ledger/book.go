@@ -186,8 +186,11 @@ func (b *book) write(ctx context.Context, group *batch) error {
 	b.mu.Unlock()
 	for shard, content := range pending {
 		stored, err := b.store.save(ctx, b.namespace, shard, content.records)
-		if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		switch {
+		case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
 			b.reload(ctx, shard)
+		case err != nil && b.store.WriteFailed != nil:
+			b.store.WriteFailed()
 		}
 		if err != nil {
 			return fmt.Errorf("write the ledger %s: %w", shard.name, err)

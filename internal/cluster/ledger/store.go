@@ -29,6 +29,8 @@ type Store struct {
 
 	// Written counts the writes of ledger objects; it may be nil.
 	Written func()
+	// WriteFailed counts the writes that failed, other than by a lost race; it may be nil.
+	WriteFailed func()
 	// Undelivered is told of pending changes that came to the ledger without this store; it may be nil.
 	Undelivered func(...source.Key)
 
