@@ -277,10 +277,8 @@ func (s *state) facts(r *replica, j *job) request.Facts {
 		},
 	}
 	facts.Changes = freshness.Changes{}
-	switch record := r.Ledger.Record; {
-	case record == nil:
-		facts.Unobserved = true
-	default:
+	record := r.Ledger.Record
+	if facts.Unobserved = record == nil; record != nil {
 		facts.Changes[db] = record.ChangedAt
 		if record.ResourceVersion != strconv.Itoa(r.Seen.Source.Version) {
 			facts.Unread = []string{db.String()}

@@ -111,7 +111,7 @@ func healthy(t *testing.T) *hospital {
 		},
 		version: "v1.37.2",
 		resources: []*metav1.APIResourceList{{GroupVersion: "kick.dev/v1alpha1", APIResources: []metav1.APIResource{
-			{Name: "kickpolicies"}, {Name: "kickrequests"}, {Name: "kickledgers"},
+			{Name: "kickpolicies"}, {Name: "kickrequests"}, {Name: "kickledgers"}, {Name: "kicknotifications"},
 		}}},
 		denied: map[string]bool{}, hidden: map[string]bool{},
 		answer:   errors.New(`admission webhook "kickpolicy.kick.dev" denied the request: KickPolicy.kick.dev "" is invalid`),
