@@ -9,6 +9,7 @@ package freshness
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -33,6 +34,20 @@ func (c Changes) Latest() time.Time {
 // Without returns the changes that are not covered.
 func (c Changes) Without(coverage Coverage) Changes {
 	return c.filter(func(source deps.Source, at time.Time) bool { return !coverage.covers(source, at) })
+}
+
+// And returns these changes and others, each source at the later of its times.
+func (c Changes) And(others Changes) Changes {
+	all := maps.Clone(c)
+	if all == nil {
+		all = Changes{}
+	}
+	for source, at := range others {
+		if at.After(all[source]) {
+			all[source] = at
+		}
+	}
+	return all
 }
 
 // After returns the changes later than the bound.

@@ -80,6 +80,9 @@ func (m *machine) watch() Step {
 		m.status.CurrentRollout.StartedAt = metav1.NewMicroTime(m.now)
 	}
 	rollout := m.facts.Evidence.Rollout
+	if !rollout.Manual && m.awaitedReplacement() {
+		m.status.CurrentRollout.StartedAt = metav1.NewMicroTime(m.now) // The strategy has changed, and Pods are replaced from now on.
+	}
 	deadline := m.status.CurrentRollout.StartedAt.Add(m.rolloutDeadline())
 	switch {
 	case rollout.Manual && rollout.Complete:
@@ -99,6 +102,12 @@ func (m *machine) watch() Step {
 	default:
 		return m.rollOut(rollout.Message, deadline)
 	}
+}
+
+// awaitedReplacement tells whether Pods were last waited for that somebody was to replace by hand.
+func (m *machine) awaitedReplacement() bool {
+	ready := meta.FindStatusCondition(m.status.Conditions, v1alpha1.ConditionReady)
+	return ready != nil && ready.Reason == v1alpha1.ReasonAwaitingManualReplacement
 }
 
 // overdue deals with a restart that is not complete at its deadline. Somebody may have changed the template after the stamp,
@@ -141,7 +150,10 @@ func (m *machine) rollOut(progress string, deadline time.Time) Step {
 func (m *machine) watchManual() Step {
 	evidence := m.facts.Evidence
 	evidence.Carried = freshness.Coverage{} // Pods with the older template are still running.
-	switch freshness.Judge(m.facts.Changes, evidence).Outcome {
+	// What the stamp is about is waited for even if no policy asks for it any more, or if the records of this replica are
+	// behind those of another one.
+	changes := m.facts.Changes.And(coverageOf(m.status.CurrentRollout).Changes)
+	switch freshness.Judge(changes, evidence).Outcome {
 	case freshness.NeedsRevision:
 		return Step{Need: NeedRevision}
 	case freshness.NeedsPods:

@@ -187,6 +187,43 @@ func TestOnDeleteIsStampedOnceAndEndsWithTheLastOldPod(t *testing.T) {
 	w.expect("Executing/Stamping", "Executing/AwaitingManualReplacement", "Executing/AwaitingManualReplacement", "Succeeded/Succeeded")
 }
 
+func TestReplacementByHandIsWaitedForWithoutAPolicyToo(t *testing.T) {
+	w := newWorld(t)
+	w.facts.Evidence.Rollout = rollout.State{Complete: true, Manual: true}
+	w.kick()
+	w.facts.Evidence.Rollout = rollout.State{Complete: true, Manual: true}
+	w.decide()
+	w.facts.Scope, w.facts.Changes = policy.Scope{}, nil // the policy is deleted
+	w.pass(10)
+	w.decide()
+	w.startPods(w.now.Sub(noon).Seconds())
+	w.decide()
+	w.expect("Executing/Stamping", "Executing/AwaitingManualReplacement", "Executing/AwaitingManualReplacement", "Succeeded/Succeeded")
+}
+
+func TestAReplicaThatIsBehindDoesNotEndTheReplacementByHand(t *testing.T) {
+	w := newWorld(t)
+	w.facts.Evidence.Rollout = rollout.State{Complete: true, Manual: true}
+	w.kick()
+	w.facts.Evidence.Rollout = rollout.State{Complete: true, Manual: true}
+	w.facts.Changes = freshness.Changes{db: at(-3600)}
+	w.decide()
+	w.expect("Executing/Stamping", "Executing/AwaitingManualReplacement")
+}
+
+func TestTheDeadlineBeginsWhenPodsAreNoLongerReplacedByHand(t *testing.T) {
+	w := newWorld(t)
+	w.facts.Evidence.Rollout = rollout.State{Complete: true, Manual: true}
+	w.kick()
+	w.facts.Evidence.Rollout = rollout.State{Complete: true, Manual: true}
+	w.decide()
+	w.pass(3600)
+	w.facts.Evidence.Rollout = rollout.State{Message: "0 of 1"} // the strategy is RollingUpdate now
+	w.facts.Changes = freshness.Changes{db: w.now}
+	w.decide()
+	w.expect("Executing/Stamping", "Executing/AwaitingManualReplacement", "Executing/RollingOut")
+}
+
 func TestWarranted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*world)

@@ -62,9 +62,7 @@ func (m *machine) finalRollout(phase v1alpha1.Phase, reason string) *v1alpha1.Ro
 	if !valid && !failed {
 		current = &v1alpha1.Rollout{StartedAt: metav1.NewMicroTime(m.now)}
 	}
-	covers := coverageOf(current).Changes
-	maps.Copy(covers, m.facts.Changes)
-	cover(current, covers)
+	cover(current, m.facts.Changes.And(coverageOf(current).Changes))
 	if revision := m.facts.Evidence.Revision; revision != nil && !failed {
 		current.Revision = revision.Name
 	}
