@@ -135,7 +135,7 @@ FUZZ_FLAGS := -vet=off -fuzzminimizetime 1s
 .PHONY: fuzz
 fuzz: ## Run each fuzz test for a while (FUZZTIME=60s); inputs that fail are kept under testdata/fuzz
 	@git grep -o '^func Fuzz[A-Za-z]*' -- '*_test.go' | while IFS=: read -r file name; do \
-	  go test -run '^$$' -fuzz "^$${name#func }\$$" -fuzztime $(FUZZTIME) $(FUZZ_FLAGS) "./$${file%/*}"; \
+	  go test -run '^$$' -fuzz "^$${name#func }\$$" -fuzztime $(FUZZTIME) $(FUZZ_FLAGS) "./$${file%/*}" || exit 1; \
 	done
 
 # SCALE=1 is 200 namespaces, 2,300 Deployments and 10,000 Secrets and ConfigMaps. PHASES and BENCH_FLAGS: see
