@@ -135,6 +135,7 @@ func pluginSituations(namespace string) map[string]*pluginSituation {
 
 var _ = Describe("kubectl kick explain", func() {
 	It("says what KICK then does, and no value", Serial, func(ctx SpecContext) {
+		removeGitOps(ctx, fluxKinds...) // One of the policies asks a tool that is not there.
 		namespace := newNamespace(ctx)
 		all := pluginSituations(namespace)
 		create(ctx, secret(namespace, "missing-too", "1"))
