@@ -38,6 +38,7 @@ type snapshot struct {
 	labels     map[string]string
 	id         templateID
 	paused     bool
+	partition  int32
 	object     metav1.Object
 }
 
@@ -47,7 +48,7 @@ func (w *workload) snapshot() *snapshot {
 	}
 	s := &snapshot{
 		key: w.key, uid: w.uid, version: w.version, generation: w.generation, created: w.created, labels: w.labels,
-		id: w.spec.id, paused: w.spec.paused,
+		id: w.spec.id, paused: w.spec.paused, partition: w.spec.partition,
 	}
 	meta := metav1.ObjectMeta{Name: w.key.name, UID: w.uid, Generation: w.generation, Labels: w.labels}
 	switch w.key.kind {

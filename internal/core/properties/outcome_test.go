@@ -130,7 +130,7 @@ func (j *judge) carries(w *workload, v view, l ledger, end v1alpha1.Phase) {
 		if !j.c.lacking(o) {
 			continue
 		}
-		excuse := j.c.excuse(o, l.records[o.r.use.source])
+		excuse := j.c.excuse(o, v.partition, l.records[o.r.use.source])
 		if excuse == "" {
 			j.fail("I2: %s: %s, and container %s of Pod %s, started at %s, reads change %d of %s, not %d of %s (on record as of %s)",
 				w.key, end, o.k.name, o.p.name, o.k.started, o.r.version, o.r.use.source, o.change,

@@ -11,13 +11,14 @@ import (
 // volumeLag is how long KICK takes files to trail their source.
 const filesTrail = 2 * time.Minute
 
-// view is what somebody knows: the template, the policies, the labels of sources, and the versions of their content.
+// view is what somebody knows: the workload, the policies, the labels of sources, and the versions of their content.
 type view struct {
-	id       templateID
-	shape    shape
-	rules    rules
-	labels   func(deps.Source) (map[string]string, bool)
-	versions func(deps.Source) (int, bool)
+	id        templateID
+	shape     shape
+	partition int32
+	rules     rules
+	labels    func(deps.Source) (map[string]string, bool)
+	versions  func(deps.Source) (int, bool)
 }
 
 // reference is what the core finds that the template reads of a source.
@@ -29,7 +30,7 @@ func (v view) reference(name deps.Source) deps.Reference {
 // truth is the view of the API server.
 func (c *cluster) truth(w *workload) view {
 	return view{
-		id: w.spec.id, shape: shapes[w.spec.id.shape],
+		id: w.spec.id, shape: shapes[w.spec.id.shape], partition: w.spec.partition,
 		rules: rulesFor(c.policies, w.labels),
 		labels: func(name deps.Source) (map[string]string, bool) {
 			if s := c.sources[name]; s != nil {
@@ -46,7 +47,7 @@ func (c *cluster) truth(w *workload) view {
 // view is that of a manager.
 func (m *manager) view(w *snapshot) view {
 	return view{
-		id: w.id, shape: shapes[w.id.shape],
+		id: w.id, shape: shapes[w.id.shape], partition: w.partition,
 		rules: rulesFor(m.policies, w.labels),
 		labels: func(name deps.Source) (map[string]string, bool) {
 			if s := m.sources[name]; s != nil {
@@ -128,8 +129,9 @@ func (o old) bound() time.Time {
 	return bound
 }
 
-// excuse names the documented limit by which the core may take a container to carry what it does not, empty for none.
-func (c *cluster) excuse(o old, record remembered) string {
+// excuse names the documented limit by which the core may take a container to carry what it does not, empty for none. The
+// partition is that which the core saw.
+func (c *cluster) excuse(o old, partition int32, record remembered) string {
 	change := c.history[o.r.use.source][o.change]
 	date := record.ChangedAt
 	if o.keys != nil {
@@ -138,7 +140,7 @@ func (c *cluster) excuse(o old, record remembered) string {
 	w := o.p.w
 	stamp, err := time.Parse(time.RFC3339Nano, w.spec.id.stamp)
 	switch {
-	case w.spec.partition > int32(o.p.ordinal):
+	case partition > int32(o.p.ordinal):
 		return partitioned
 	case o.r.version < 0 && !change.at.After(o.r.at):
 		return cameBack

@@ -94,7 +94,7 @@ func (j *judge) restrained(s stamping, v view, asked bool) {
 	}
 	still := s.w.spec.id.stamp == s.w.kicks.value && s.w.kicks.by == s.m
 	interval := v.rules.longest(func(r v1alpha1.Restart) *metav1.Duration { return r.MinInterval })
-	if still && s.decidedAt.Before(s.w.kicks.at.Add(interval-tolerance)) {
+	if still && interval > 0 && s.decidedAt.Before(s.w.kicks.at.Add(interval-tolerance)) {
 		j.fail("I5: %s is stamped at %s after %s", s.w.key, s.decidedAt, s.w.kicks.at)
 	}
 	// A successor whose clock is a little behind carries out what was decided before it.
