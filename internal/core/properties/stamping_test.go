@@ -87,6 +87,9 @@ func (j *judge) permitted(s stamping, v view, asked bool) {
 	}
 }
 
+// clockDifference is how far ahead the clock that made a restart may have been for it to count.
+const clockDifference = time.Minute
+
 // restrained checks quiet period and minimum interval.
 func (j *judge) restrained(s stamping, v view, asked bool) {
 	if asked {
@@ -94,7 +97,8 @@ func (j *judge) restrained(s stamping, v view, asked bool) {
 	}
 	still := s.w.spec.id.stamp == s.w.kicks.value && s.w.kicks.by == s.m
 	interval := v.rules.longest(func(r v1alpha1.Restart) *metav1.Duration { return r.MinInterval })
-	if still && interval > 0 && s.decidedAt.Before(s.w.kicks.at.Add(interval-tolerance)) {
+	ahead := s.w.kicks.at.Sub(s.decidedAt)
+	if still && interval > 0 && ahead > tolerance-interval && ahead <= clockDifference {
 		j.fail("I5: %s is stamped at %s after %s", s.w.key, s.decidedAt, s.w.kicks.at)
 	}
 	// A successor whose clock is a little behind carries out what was decided before it.

@@ -237,8 +237,11 @@ func (m *machine) gateInput() gate.Input {
 	}
 }
 
+// clockDifference is by how much the clock that stamped a restart may be ahead of this one.
+const clockDifference = time.Minute
+
 // lastRestart is the restart before the one to come: the last of this request or, if that is newer, the one whose stamp
-// the template carries. A stamp that lies in the future tells nothing.
+// the template carries. A stamp that lies far in the future tells nothing.
 func (m *machine) lastRestart() gate.Restart {
 	var last gate.Restart
 	stamps := []string{m.facts.Stamp}
@@ -248,7 +251,7 @@ func (m *machine) lastRestart() gate.Restart {
 	}
 	for _, stamp := range stamps {
 		at, err := time.Parse(time.RFC3339Nano, stamp)
-		if err == nil && at.After(last.At) && !at.After(m.now) {
+		if err == nil && at.After(last.At) && !at.After(m.now.Add(clockDifference)) {
 			last.At = at
 		}
 	}

@@ -1,6 +1,7 @@
 package request_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -302,4 +303,18 @@ func TestARemovedStampIsWrittenAgainWithoutRegardToTheInterval(t *testing.T) {
 	w.pass(10)
 	w.kick()
 	w.expect("Executing/Stamping", "Executing/RollingOut", "Executing/Stamping", "Executing/Stamping")
+}
+
+// The clock that stamped the last restart may be ahead of this one, by what clocks differ.
+func TestTheIntervalIsKeptAcrossClocksThatDiffer(t *testing.T) {
+	for ahead, restarted := range map[int]bool{5: false, 3600: true} {
+		t.Run(fmt.Sprintf("by %d seconds", ahead), func(t *testing.T) {
+			w := newWorld(t)
+			w.manage(false, v1alpha1.Restart{MinInterval: lasting(time.Hour)})
+			w.facts.Stamp = w.now.Add(time.Duration(ahead) * time.Second).Format(time.RFC3339Nano)
+			if step := w.decide(); (step.Stamp != "") != restarted {
+				t.Errorf("stamps %q, and says %s", step.Stamp, w.reason())
+			}
+		})
+	}
 }
