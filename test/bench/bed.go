@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
@@ -48,9 +49,10 @@ type bench struct {
 	out     io.Writer
 	report  *Report
 
-	bed   *testbed.Testbed
-	k8s   client.Client
-	sight *sight
+	bed    *testbed.Testbed
+	config *rest.Config
+	k8s    client.Client
+	sight  *sight
 	// revision numbers the values that sources are changed to.
 	revision int
 }
@@ -77,15 +79,15 @@ func (b *bench) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	config := b.bed.RESTConfig()
-	config.QPS = -1
-	if b.k8s, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+	b.config = b.bed.RESTConfig()
+	b.config.QPS = -1
+	if b.k8s, err = client.New(b.config, client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
 	if err := b.install(ctx); err != nil {
 		return err
 	}
-	if b.sight, err = watchCluster(ctx, config); err != nil {
+	if b.sight, err = watchCluster(ctx, b.config); err != nil {
 		return err
 	}
 	return b.load(ctx)
@@ -170,6 +172,15 @@ func (b *bench) apps(from, n int) []client.ObjectKey {
 	return keys
 }
 
+// sharers are the workloads that consume the shared ConfigMap.
+func (b *bench) sharers() []client.ObjectKey {
+	keys := make([]client.ObjectKey, b.shape.Sharers)
+	for i := range keys {
+		keys[i] = sharer(i)
+	}
+	return keys
+}
+
 // everyWorkload of the shape.
 func (b *bench) everyWorkload() []client.ObjectKey { return keysOf(b.shape.workloads()) }
 
@@ -207,6 +218,16 @@ func (b *bench) usage() (Usage, error) {
 		return Usage{}, fmt.Errorf("find the process of KICK: there are %d: %w", len(running), err)
 	}
 	return usageOf(running[0].PID)
+}
+
+// changeShared gives the shared ConfigMap another value and returns when that was answered.
+func (b *bench) changeShared(ctx context.Context) (time.Time, error) {
+	b.revision++
+	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"data":{"value":"%d"}}`, b.revision))
+	if err := b.k8s.Patch(ctx, configMap(sharedNamespace, sharedName, 0), patch); err != nil {
+		return time.Time{}, fmt.Errorf("change the shared ConfigMap: %w", err)
+	}
+	return time.Now(), nil
 }
 
 // change gives the Secrets of the names another value and returns when the first of the changes was answered.

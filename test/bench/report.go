@@ -18,6 +18,8 @@ type Report struct {
 	Traffic map[string]Traffic     `json:"traffic"`
 	Usage   map[string]Usage       `json:"usage"`
 	Stamps  map[string][]Latencies `json:"stamps,omitempty"`
+	// Reference has the latencies of a client that does the least.
+	Reference map[string]Latencies `json:"reference,omitempty"`
 }
 
 // Latencies are the percentiles of the times from the answer to a source's change until a watch shows the stamp.
@@ -44,7 +46,7 @@ func (r Row) Met() bool { return r.Limit == nil || r.Measured <= *r.Limit }
 func newReport(shape Shape, version string) *Report {
 	return &Report{
 		Shape: shape, Version: version, Began: time.Now(), Traffic: map[string]Traffic{}, Usage: map[string]Usage{},
-		Stamps: map[string][]Latencies{},
+		Stamps: map[string][]Latencies{}, Reference: map[string]Latencies{},
 	}
 }
 
@@ -58,11 +60,35 @@ func (r *Report) note(measured float64, phase, measure, unit string) {
 	r.Rows = append(r.Rows, Row{Phase: phase, Measure: measure, Unit: unit, Measured: measured})
 }
 
-// stamps keeps the percentiles of latencies and returns them.
-func (r *Report) stamps(phase string, values []time.Duration) Latencies {
-	latencies := Latencies{
+func latenciesOf(values []time.Duration) Latencies {
+	return Latencies{
 		P50: percentile(values, 50), P90: percentile(values, 90), P99: percentile(values, 99), Max: percentile(values, 100),
 	}
+}
+
+// reference keeps the latencies of the reference.
+func (r *Report) reference(phase string, values []time.Duration) {
+	latencies := latenciesOf(values)
+	r.Reference[phase] = latencies
+	r.note(milliseconds(latencies.P50), "the reference, "+phase, "change → stamp, p50", "ms")
+	r.note(milliseconds(latencies.P99), "the reference, "+phase, "change → stamp, p99", "ms")
+	r.note(seconds(latencies.Max), "the reference, "+phase, "last stamp", "s")
+}
+
+// againstReference adds how many times the reference's a latency is, if the reference was measured. A limit of 0 is none.
+func (r *Report) againstReference(limit float64, measured, reference time.Duration, phase, measure string) {
+	switch ratio := float64(measured) / float64(reference); {
+	case reference == 0:
+	case limit == 0:
+		r.note(ratio, phase, measure+", against the reference", "times")
+	default:
+		r.atMost(limit, ratio, phase, measure+", against the reference", "times")
+	}
+}
+
+// stamps keeps the percentiles of latencies and returns them.
+func (r *Report) stamps(phase string, values []time.Duration) Latencies {
+	latencies := latenciesOf(values)
 	r.Stamps[phase] = append(r.Stamps[phase], latencies)
 	return latencies
 }

@@ -24,7 +24,7 @@ type sight struct {
 	phases   map[client.ObjectKey]v1alpha1.Phase
 }
 
-// stamp is a value of restartedAt with the moment a watch showed it first.
+// stamp is a value of restartedAt, or of what the reference writes, with the moment a watch showed it first.
 type stamp struct {
 	value string
 	seen  time.Time
@@ -68,7 +68,8 @@ func (s *sight) deployment(object any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.complete[key] = shown.Rollout().Complete
-	if value := shown.Stamp(); value != s.stamps[key].value {
+	value := shown.Stamp() + shown.Object().(*appsv1.Deployment).Spec.Template.Annotations[referenceAnnotation]
+	if value != s.stamps[key].value {
 		s.stamps[key] = stamp{value: value, seen: now}
 	}
 }
