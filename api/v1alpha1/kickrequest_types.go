@@ -160,6 +160,11 @@ type Rollout struct {
 	// +optional
 	Issued bool `json:"issued,omitempty"`
 
+	// manual is true where this restart is one that spec.manual asks for.
+	//
+	// +optional
+	Manual bool `json:"manual,omitempty"`
+
 	// covers lists the change times the decision had seen: Pods of this rollout carry at least this content. The
 	// newest 256 are kept.
 	//

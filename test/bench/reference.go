@@ -162,7 +162,8 @@ func (r *reference) restart(next job) error {
 	if err := r.bench.k8s.Get(r.ctx, next.consumer, consumer); err != nil {
 		return fmt.Errorf("read the consumer: %w", err)
 	}
-	patch := fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`, referenceAnnotation, source.GetResourceVersion())
+	patch := fmt.Appendf(nil, `{"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`,
+		referenceAnnotation, source.GetResourceVersion())
 	if err := r.bench.k8s.Patch(r.ctx, consumer, client.RawPatch("application/merge-patch+json", patch)); err != nil {
 		return fmt.Errorf("restart the consumer: %w", err)
 	}

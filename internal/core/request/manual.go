@@ -36,7 +36,7 @@ func (m *machine) asked() bool {
 	if manual == nil {
 		return false
 	}
-	if current != nil && current.Stamp != "" && current.Stamp != m.facts.Stamp && !m.issued(current) {
+	if current != nil && current.Manual && current.Stamp != "" && current.Stamp != m.facts.Stamp && !m.issued(current) {
 		return true // Decided, and not made yet.
 	}
 	wish := freshness.Changes{manualSource(manual): manual.RequestedAt.Time}

@@ -12,7 +12,9 @@ import (
 
 	"github.com/kick-dev/kick/api/v1alpha1"
 	"github.com/kick-dev/kick/internal/core/deps"
+	"github.com/kick-dev/kick/internal/core/freshness"
 	"github.com/kick-dev/kick/internal/core/policy"
+	"github.com/kick-dev/kick/internal/core/request"
 	"github.com/kick-dev/kick/internal/core/rollout"
 )
 
@@ -195,6 +197,25 @@ func TestAPersonWhoAsksForARestart(t *testing.T) {
 		w.pass(5)
 		w.kick()
 		w.expect("Executing/Stamping", "Executing/Stamping")
+	})
+	t.Run("once made, overrides nothing for a later change whose restart is decided and refused", func(t *testing.T) {
+		w := settled(t, v1alpha1.KickPolicySpec{})
+		w.ask("alice", true)
+		w.kick()
+		w.decide()
+		w.complete()
+		w.startPods(w.now.Sub(at(0)).Seconds() + 1)
+		w.pass(10)
+		w.decide()
+		w.facts.Changes = freshness.Changes{db: w.now}
+		w.pass(1)
+		refused := w.decide()
+		w.facts.Denied = request.Denial{Stamp: refused.Stamp, Message: "forbidden", Until: w.now.Add(time.Minute)}
+		w.decide()
+		w.manageBy(frozen())
+		w.decide()
+		w.expect("Executing/Stamping", "Executing/RollingOut", "Succeeded/Succeeded", "Executing/Stamping", "Executing/RestartDenied",
+			"WaitingForGate/OutsideSchedule")
 	})
 	t.Run("overrides nothing where nobody checks who may, and says so", func(t *testing.T) {
 		w := settled(t, frozen())

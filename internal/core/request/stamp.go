@@ -67,7 +67,7 @@ func (m *machine) waitForReads() Step {
 
 // due is the rollout that a restart decided now would begin.
 func (m *machine) due() *v1alpha1.Rollout {
-	due := &v1alpha1.Rollout{Stamp: m.newStamp(), StartedAt: metav1.NewMicroTime(m.now)}
+	due := &v1alpha1.Rollout{Stamp: m.newStamp(), StartedAt: metav1.NewMicroTime(m.now), Manual: m.asked()}
 	cover(due, m.facts.Changes)
 	last := m.lastRestart()
 	due.Streak = last.Streak
