@@ -45,7 +45,9 @@ func Explain(status v1alpha1.KickRequestStatus, facts Facts, settings Settings, 
 	if m.status.Phase.Terminal() && len(explained.Open) > 0 && m.facts.Scope.Managed() {
 		m.open(explained.Open)
 	}
-	m.stale = explained.Stale
+	// Over a rollout that is stuck the template is judged, and its Pods may not have started at all.
+	m.stale = explained.Stale ||
+		!evidence.Rollout.Complete && freshness.JudgeTemplate(m.facts.Changes, evidence).Outcome == freshness.Stale
 	explained.Asked = m.gateInput()
 	explained.Gate = gate.Links(explained.Asked)
 	return explained
