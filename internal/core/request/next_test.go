@@ -135,6 +135,9 @@ func TestWaiting(t *testing.T) {
 		"a paused Deployment is left alone": {
 			func(w *world) { w.facts.Evidence.Rollout.Paused = true }, "WaitingForRollout/Paused",
 		},
+		"a Deployment that was paused during a rollout is left alone": {
+			func(w *world) { w.facts.Evidence.Rollout = rollout.State{Paused: true, Message: "1 of 3"} }, "WaitingForRollout/Paused",
+		},
 		"no policy selects the workload": {
 			func(w *world) { w.facts.Scope = policy.Scope{} }, "NoLongerRequired/NotManaged",
 		},
