@@ -144,7 +144,7 @@ func deleted(ctx context.Context, namespace string) error {
 	if err := rolledOut(ctx, d); err != nil {
 		return err
 	}
-	return running(ctx, d, d.Spec.Template.Annotations[v1alpha1.RestartedAtAnnotation])
+	return reading(namespace, "web", "db").running(ctx, d.Spec.Template.Annotations[v1alpha1.RestartedAtAnnotation])
 }
 
 // refusing is an admission policy that lets nobody create the request of one workload.

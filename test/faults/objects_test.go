@@ -16,7 +16,6 @@ import (
 
 	"github.com/kick-dev/kick/api/v1alpha1"
 	"github.com/kick-dev/kick/internal/cluster/workload"
-	"github.com/kick-dev/kick/internal/core/request"
 )
 
 // namespaces numbers the namespaces.
@@ -102,100 +101,34 @@ func rolledOut(ctx context.Context, d *appsv1.Deployment) error {
 	return nil
 }
 
+// reading is a Deployment that consumes a Secret.
+func reading(namespace, name, source string) consumer {
+	return consumer{namespace: namespace, kind: v1alpha1.Deployment, name: name, sourceKind: v1alpha1.Secret, source: source}
+}
+
 // requestOf reads the request of a Deployment.
 func requestOf(ctx context.Context, namespace, name string) (*v1alpha1.KickRequest, error) {
-	found := &v1alpha1.KickRequest{}
-	key := client.ObjectKey{Namespace: namespace, Name: request.Name(v1alpha1.Deployment, name)}
-	return found, k8s.Get(ctx, key, found)
+	return reading(namespace, name, "").request(ctx)
 }
 
 // recordOf reads what the ledger holds of a Secret.
 func recordOf(ctx context.Context, namespace, name string) (*v1alpha1.SourceRecord, error) {
-	ledger := &v1alpha1.KickLedger{}
-	if err := k8s.Get(ctx, client.ObjectKey{Namespace: ownNamespace, Name: namespace}, ledger); err != nil {
-		return nil, err
-	}
-	for i := range ledger.Records {
-		if ledger.Records[i].Name == name {
-			return &ledger.Records[i], nil
-		}
-	}
-	return nil, fmt.Errorf("the ledger %s has no record of %s", namespace, name)
+	return reading(namespace, "", name).record(ctx)
 }
 
 // generationOf counts the versions of a Deployment's spec, which here nobody but KICK changes: each stamp is one.
 func generationOf(ctx context.Context, namespace, name string) (int64, error) {
-	d := &appsv1.Deployment{}
-	err := k8s.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, d)
-	return d.Generation, err
+	return reading(namespace, name, "").generation(ctx)
 }
 
-// settled tells why KICK is not at rest after a change of a Deployment's Secret, if so: the request has ended, and the
-// ledger has delivered the change.
+// settled tells why KICK is not at rest after a change of a Deployment's Secret, if so.
 func settled(ctx context.Context, namespace, name, source string, phase v1alpha1.Phase) error {
-	record, err := recordOf(ctx, namespace, source)
-	if err != nil {
-		return err
-	}
-	if record.Pending {
-		return fmt.Errorf("the change of %s/%s is still pending in the ledger", namespace, source)
-	}
-	return ended(ctx, namespace, name, source, phase)
+	return reading(namespace, name, source).settled(ctx, phase)
 }
 
-// ended tells why the request of a Deployment has not ended, if so: it is in the given phase and covers the change that
-// the ledger holds, the rollout is complete, and the Pods have the stamp of the request.
+// ended tells why the request of a Deployment has not ended, if so.
 func ended(ctx context.Context, namespace, name, source string, phase v1alpha1.Phase) error {
-	found, err := requestOf(ctx, namespace, name)
-	if err != nil {
-		return err
-	}
-	if found.Status.Phase != phase || found.Status.CurrentRollout == nil {
-		return fmt.Errorf("request %s/%s is %q: %+v", namespace, found.Name, found.Status.Phase, found.Status.Conditions)
-	}
-	record, err := recordOf(ctx, namespace, source)
-	if err != nil {
-		return err
-	}
-	covered := false
-	for _, cover := range found.Status.CurrentRollout.Covers {
-		covered = covered || cover.Name == source && !cover.ChangedAt.Time.Before(record.ChangedAt.Time)
-	}
-	if !covered {
-		return fmt.Errorf("request %s/%s covers %v, the ledger has %s", namespace, found.Name, found.Status.CurrentRollout.Covers,
-			record.ChangedAt.Format(time.RFC3339Nano))
-	}
-	d := &appsv1.Deployment{ObjectMeta: named(namespace, name)}
-	if err := rolledOut(ctx, d); err != nil {
-		return err
-	}
-	if phase != v1alpha1.PhaseSucceeded {
-		return nil
-	}
-	return running(ctx, d, found.Status.CurrentRollout.Stamp)
-}
-
-// running tells whether all Pods of a Deployment carry a stamp and belong to its template.
-func running(ctx context.Context, d *appsv1.Deployment, stamp string) error {
-	var pods corev1.PodList
-	if err := k8s.List(ctx, &pods, client.InNamespace(d.Namespace), client.MatchingLabels{"app": d.Name}); err != nil {
-		return err
-	}
-	live := 0
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		if pod.DeletionTimestamp != nil {
-			continue
-		}
-		live++
-		if got := pod.Annotations[v1alpha1.RestartedAtAnnotation]; got != stamp {
-			return fmt.Errorf("pod %s/%s has the stamp %q and the request %q", pod.Namespace, pod.Name, got, stamp)
-		}
-	}
-	if live == 0 {
-		return fmt.Errorf("%s/%s has no Pods", d.Namespace, d.Name)
-	}
-	return nil
+	return reading(namespace, name, source).ended(ctx, phase)
 }
 
 // fleet is a number of Deployments that each have a Secret of their own.
