@@ -13,6 +13,7 @@ import (
 	"github.com/kick-dev/kick/api/v1alpha1"
 	"github.com/kick-dev/kick/internal/cluster/workload"
 	"github.com/kick-dev/kick/internal/core/request"
+	"github.com/kick-dev/kick/test/testbed"
 )
 
 // consumer is a workload and a source that its Pods read.
@@ -22,6 +23,8 @@ type consumer struct {
 	name       string
 	sourceKind v1alpha1.SourceKind
 	source     string
+	// clock is by how much the clocks of the nodes are wrong that its Pods are on.
+	clock string
 }
 
 // kindsOf are the kinds of workload and source that consumers of several kinds are made of in turn.
@@ -47,6 +50,10 @@ func (c consumer) String() string { return fmt.Sprintf("%s %s/%s", c.kind, c.nam
 // template consumes the source, and further ConfigMaps.
 func (c consumer) template(configMaps ...string) corev1.PodTemplateSpec {
 	pod := template(c.name, c.source)
+	if c.clock != "" {
+		pod.Annotations = map[string]string{clockAnnotation: c.clock}
+		pod.Labels[testbed.LabelHold] = "true" // The ordinary stages are not to start it.
+	}
 	container := &pod.Spec.Containers[0]
 	if c.sourceKind == v1alpha1.ConfigMap {
 		container.EnvFrom = nil

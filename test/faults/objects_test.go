@@ -131,10 +131,11 @@ func ended(ctx context.Context, namespace, name, source string, phase v1alpha1.P
 	return reading(namespace, name, source).ended(ctx, phase)
 }
 
-// fleet is a number of Deployments that each have a Secret of their own.
+// fleet is a number of workloads that each have a source of their own, of the same name.
 type fleet struct {
 	namespace string
 	names     []string
+	of        map[string]consumer
 	// stamps that each has to have by now.
 	stamps map[string]int64
 }
@@ -142,51 +143,76 @@ type fleet struct {
 // newFleet makes Deployments that run, and a policy that has settled on them. A manager has to run.
 func newFleet(t *testing.T, size int) *fleet {
 	t.Helper()
-	f := &fleet{namespace: newNamespace(t), stamps: map[string]int64{}}
-	for i := range size {
+	namespace := newNamespace(t)
+	return startFleet(t, namespace, size, func(i int) consumer {
 		name := fmt.Sprint("w", i)
-		f.names = append(f.names, name)
-		must(t, create(t.Context(), secret(f.namespace, name, "before"), deployment(f.namespace, name, name)))
+		return reading(namespace, name, name)
+	})
+}
+
+// newMixedFleet makes a fleet of every kind of workload and of source.
+func newMixedFleet(t *testing.T, namespace string) *fleet {
+	t.Helper()
+	return startFleet(t, namespace, len(kindsOf), func(i int) consumer { return mixed(namespace, i) })
+}
+
+func startFleet(t *testing.T, namespace string, size int, member func(int) consumer) *fleet {
+	t.Helper()
+	f := &fleet{namespace: namespace, of: map[string]consumer{}, stamps: map[string]int64{}}
+	for i := range size {
+		c := member(i)
+		f.names, f.of[c.name] = append(f.names, c.name), c
+		must(t, create(t.Context(), c.sourceObject("before"), c.workload()))
 	}
 	for _, name := range f.names {
-		eventually(t, func() error { return rolledOut(t.Context(), deployment(f.namespace, name, name)) })
+		eventually(t, func() error { return f.of[name].complete(t.Context()) })
 	}
 	must(t, create(t.Context(), everything(f.namespace)))
 	for _, name := range f.names {
-		eventually(t, func() error { return settled(t.Context(), f.namespace, name, name, v1alpha1.PhaseNoLongerRequired) })
+		eventually(t, func() error { return f.of[name].settled(t.Context(), v1alpha1.PhaseNoLongerRequired) })
 	}
 	return f
 }
 
-// change gives the Secrets of some of the fleet a new value; each of those has to get one more stamp.
+// change gives the sources of some of the fleet a new value; each of those has to get one more stamp.
 func (f *fleet) change(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		f.stamps[name]++
-		must(t, rewrite(t.Context(), f.namespace, name, fmt.Sprint("value ", f.stamps[name])))
+		_, err := f.of[name].rewrite(t.Context(), fmt.Sprint("value ", f.stamps[name]))
+		must(t, err)
 	}
+}
+
+// acted tells which change has not been acted on, if there is one.
+func (f *fleet) acted(ctx context.Context) error {
+	for _, name := range f.names {
+		if f.stamps[name] == 0 {
+			continue
+		}
+		if got, err := f.of[name].generation(ctx); err != nil || got < 1+f.stamps[name] {
+			return fmt.Errorf("%s has %d of %d stamps: %w", f.of[name], got-1, f.stamps[name], err)
+		}
+		if err := f.of[name].settled(ctx, v1alpha1.PhaseSucceeded); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // check waits until every change has been acted on and fails if any was acted on twice, or anything else restarted.
 func (f *fleet) check(t *testing.T) {
 	t.Helper()
-	eventually(t, func() error {
-		for _, name := range f.names {
-			if f.stamps[name] == 0 {
-				continue
-			}
-			if got, err := generationOf(t.Context(), f.namespace, name); err != nil || got < 1+f.stamps[name] {
-				return fmt.Errorf("%s/%s has %d of %d stamps: %w", f.namespace, name, got-1, f.stamps[name], err)
-			}
-			if err := settled(t.Context(), f.namespace, name, name, v1alpha1.PhaseSucceeded); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	eventually(t, func() error { return f.acted(t.Context()) })
+	f.stampsAre(t)
+}
+
+// stampsAre fails if any of the fleet has another number of stamps than it has to have.
+func (f *fleet) stampsAre(t *testing.T) {
+	t.Helper()
 	for _, name := range f.names {
-		if got, err := generationOf(t.Context(), f.namespace, name); err != nil || got != 1+f.stamps[name] {
-			t.Errorf("%s/%s has %d stamps, want %d (%v)", f.namespace, name, got-1, f.stamps[name], err)
+		if got, err := f.of[name].generation(t.Context()); err != nil || got != 1+f.stamps[name] {
+			t.Errorf("%s has %d stamps, want %d (%v)", f.of[name], got-1, f.stamps[name], err)
 		}
 	}
 }
