@@ -191,7 +191,7 @@ func (f *fleet) acted(ctx context.Context) error {
 			continue
 		}
 		if got, err := f.of[name].generation(ctx); err != nil || got < 1+f.stamps[name] {
-			return fmt.Errorf("%s has %d of %d stamps: %w", f.of[name], got-1, f.stamps[name], err)
+			return fmt.Errorf("%s has %d of %d stamps (%v)", f.of[name], got-1, f.stamps[name], err)
 		}
 		if err := f.of[name].settled(ctx, v1alpha1.PhaseSucceeded); err != nil {
 			return err
