@@ -156,7 +156,7 @@ func newMixedFleet(t *testing.T, namespace string) *fleet {
 	return startFleet(t, namespace, len(kindsOf), func(i int) consumer { return mixed(namespace, i) })
 }
 
-func startFleet(t *testing.T, namespace string, size int, member func(int) consumer) *fleet {
+func startFleet(t *testing.T, namespace string, size int, member func(int) consumer, edits ...func(*v1alpha1.KickPolicy)) *fleet {
 	t.Helper()
 	f := &fleet{namespace: namespace, of: map[string]consumer{}, stamps: map[string]int64{}}
 	for i := range size {
@@ -167,7 +167,11 @@ func startFleet(t *testing.T, namespace string, size int, member func(int) consu
 	for _, name := range f.names {
 		eventually(t, func() error { return f.of[name].complete(t.Context()) })
 	}
-	must(t, create(t.Context(), everything(f.namespace)))
+	policy := everything(f.namespace)
+	for _, edit := range edits {
+		edit(policy)
+	}
+	must(t, create(t.Context(), policy))
 	for _, name := range f.names {
 		eventually(t, func() error { return f.of[name].settled(t.Context(), v1alpha1.PhaseNoLongerRequired) })
 	}

@@ -148,18 +148,20 @@ func (r right) namedIn(text string) bool {
 }
 
 // named tells whether the log, or a condition of a request, names the missing right.
-func (r right) named(ctx context.Context, log string, f *fleet) bool {
+func (r right) named(ctx context.Context, log string, fleets []*fleet) bool {
 	if r.namedIn(log) {
 		return true
 	}
-	for _, name := range f.names {
-		found, err := f.of[name].request(ctx)
-		if err != nil {
-			continue
-		}
-		for _, condition := range found.Status.Conditions {
-			if r.namedIn(condition.Message) {
-				return true
+	for _, f := range fleets {
+		for _, name := range f.names {
+			found, err := f.of[name].request(ctx)
+			if err != nil {
+				continue
+			}
+			for _, condition := range found.Status.Conditions {
+				if r.namedIn(condition.Message) {
+					return true
+				}
 			}
 		}
 	}
@@ -177,14 +179,14 @@ func (r right) refused(since testbed.AuditMark) (int, error) {
 
 // told waits until KICK either has done what is to be done, or has been refused and says so, and fails if a refusal is
 // told nowhere. It returns whether there was one.
-func (r right) told(t *testing.T, m *Manager, f *fleet, since testbed.AuditMark, log int64) bool {
+func (r right) told(t *testing.T, m *Manager, since testbed.AuditMark, log int64, fleets ...*fleet) bool {
 	t.Helper()
 	eventually(t, func() error {
 		_ = m.Start() // as a kubelet does
-		if r.named(t.Context(), m.Logged(log), f) {
+		if r.named(t.Context(), m.Logged(log), fleets) {
 			return nil
 		}
-		if err := f.acted(t.Context()); err != nil {
+		if err := acted(t.Context(), fleets); err != nil {
 			return fmt.Errorf("the manager neither acts nor tells: %w", err)
 		}
 		return nil
@@ -193,7 +195,7 @@ func (r right) told(t *testing.T, m *Manager, f *fleet, since testbed.AuditMark,
 	must(t, err)
 	if refusals > 0 {
 		eventually(t, func() error {
-			if !r.named(t.Context(), m.Logged(log), f) {
+			if !r.named(t.Context(), m.Logged(log), fleets) {
 				return fmt.Errorf("%d refusals are told nowhere", refusals)
 			}
 			return nil
@@ -202,10 +204,21 @@ func (r right) told(t *testing.T, m *Manager, f *fleet, since testbed.AuditMark,
 	return refusals > 0
 }
 
+// acted tells which change in some fleets has not been acted on, if there is one.
+func acted(ctx context.Context, fleets []*fleet) error {
+	for _, f := range fleets {
+		if err := f.acted(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Without a right KICK either works, or says what it lacks; and when it has the right again it does what it owes.
 func TestARightIsMissing(t *testing.T) {
+	installGitOps(t)
 	m := newReplica(t, "manager")
-	f := newMixedFleet(t, newNamespace(t))
+	fleets := []*fleet{newMixedFleet(t, newNamespace(t)), newArgoCDFleet(t), newFluxFleet(t)}
 	all := append(
 		rightsIn(t, kickUser, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: roleName}}),
 		rightsIn(t, kickUser, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ownNamespace, Name: roleName}})...)
@@ -217,21 +230,25 @@ func TestARightIsMissing(t *testing.T) {
 		t.Run(missing.String(), func(t *testing.T) {
 			m.Stop()
 			giveBack := missing.take(t)
-			f.change(t, f.names...)
+			for _, f := range fleets {
+				f.change(t, f.names...)
+			}
 			since, log := bed.Audit().Mark(), m.LogSize()
 			must(t, m.Start())
-			if !missing.told(t, m, f, since, log) {
+			if !missing.told(t, m, since, log, fleets...) {
 				needless = append(needless, missing.String())
 			}
 			giveBack()
 			eventually(t, func() error {
 				_ = m.Start() // as a kubelet does
-				return f.acted(t.Context())
+				return acted(t.Context(), fleets)
 			})
-			f.check(t)
+			for _, f := range fleets {
+				f.check(t)
+			}
 		})
 	}
-	t.Logf("took %d rights away; nothing asked for these meanwhile: %s", len(all), strings.Join(needless, ", "))
+	t.Logf("took rights of %d away; nothing asked for these meanwhile: %s", len(all), strings.Join(needless, ", "))
 }
 
 // narrow is an account that has the manager's rights in some namespaces only, as with the chart's watchNamespaces.
@@ -282,7 +299,7 @@ func TestARightIsTakenAwayInOneNamespace(t *testing.T) {
 			f.change(t, f.names...)
 			g.change(t, g.names...)
 			g.check(t)
-			if !missing.told(t, m, f, since, log) {
+			if !missing.told(t, m, since, log, f) {
 				needless = append(needless, missing.String())
 			}
 			giveBack()
@@ -293,5 +310,5 @@ func TestARightIsTakenAwayInOneNamespace(t *testing.T) {
 			}
 		})
 	}
-	t.Logf("took %d rights away; nothing asked for these meanwhile: %s", len(all), strings.Join(needless, ", "))
+	t.Logf("took rights of %d away; nothing asked for these meanwhile: %s", len(all), strings.Join(needless, ", "))
 }
