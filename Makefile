@@ -106,7 +106,7 @@ TEST_MODULES := $(patsubst %/go.mod,%,$(wildcard test/*/go.mod))
 RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
 .PHONY: test
-test: test-unit test-chart test-testbed test-integration ## Run all tests but for the long ones: bench, faults, fuzz, soak
+test: test-unit test-chart test-testbed test-integration test-faults ## Run all tests but for the long ones: bench, faults, fuzz, soak
 
 .PHONY: test-unit
 test-unit: ## Run the tests of the main module, with the race detector where there is a C compiler
@@ -155,12 +155,32 @@ soak: ## Run many more random histories of a model cluster than `go test` does (
 	go test -count=1 -timeout 6h -v -run TestRandomHistories ./internal/core/properties \
 	  -rapid.checks=$(SOAK_CHECKS) -rapid.steps=$(SOAK_STEPS) -rapid.seed=0
 
-# The tag gives the manager a clock that the tests can set wrong.
-.PHONY: faults
-faults: bin/testbed ## Break things around the manager and count the restarts (KICK_TEST_FULL=1: every call with every fault)
+# How long things happen at random on the testbed, and the seed of a run that is to be repeated.
+SOAK_TIME ?= 20m
+SOAK_SEED ?=
+
+.PHONY: soak-testbed
+soak-testbed: bin/manager-faults bin/testbed ## Let edits, rollouts, kills and windows happen to 200 workloads at random (SOAK_TIME=20m, SOAK_SEED=…)
 	bin/testbed build
-	CGO_ENABLED=0 go build -tags wrongclock -trimpath -o bin/manager-faults ./cmd/manager
-	cd test/faults && go test -count=1 -timeout $(if $(KICK_TEST_FULL),3h,60m) -v ./...
+	cd test/faults && KICK_TEST_SOAK=$(SOAK_TIME) KICK_TEST_SOAK_SEED=$(SOAK_SEED) go test -count=1 -timeout 24h -v -run '^TestSoak$$' ./...
+
+.PHONY: faults
+faults: bin/manager-faults bin/testbed ## Break things around the manager and count the restarts (KICK_TEST_FULL=1: every call with every fault)
+	bin/testbed build
+	cd test/faults && go test -count=1 -timeout $(if $(KICK_TEST_FULL),5h,90m) -v ./...
+
+# One story of each sort, in a few minutes.
+BRIEF_FAULTS := ^(TestCrashMatrixOfAChange|TestALeaderThatFails|TestTheMemoryIsSpoiltWhileTheManagerIsDown)$$
+
+.PHONY: test-faults
+test-faults: bin/manager-faults bin/testbed ## Take a small sample of the faults
+	bin/testbed build
+	cd test/faults && go test -count=1 -timeout 30m -short -run '$(BRIEF_FAULTS)' ./...
+
+# The tag gives the manager a clock that the tests can set wrong. go build decides whether there is anything to do.
+.PHONY: bin/manager-faults
+bin/manager-faults:
+	CGO_ENABLED=0 go build -tags wrongclock -trimpath -o $@ ./cmd/manager
 
 .PHONY: newcomer
 newcomer: ## Clone what is committed, and do what the README and the quickstart say

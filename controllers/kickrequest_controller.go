@@ -155,6 +155,9 @@ func (r *kickRequestReconciler) advance(
 		return ctrl.Result{}, err
 	}
 	g.AskOwners(ctx)
+	if err := r.clock.Confirm(ctx); err != nil {
+		return ctrl.Result{}, fmt.Errorf("ask the API server for the time: %w", err)
+	}
 	for {
 		now := r.clock.Now()
 		step := request.Next(present.Status, g.Facts, r.settings, now)

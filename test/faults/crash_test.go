@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -85,30 +87,25 @@ func TestCrashMatrixOfAPolicyEdit(t *testing.T) {
 			if err := changeSource(ctx, namespace, round); err != nil {
 				return err
 			}
-			return poll(ctx, patience, func() error { return waiting(ctx, namespace) })
+			return poll(ctx, patience, func() error { return waiting(ctx, reading(namespace, "web", "db"), v1alpha1.ReasonPolicySuspended) })
 		},
 		trigger: func(ctx context.Context, namespace string, _ int) error { return suspend(ctx, namespace, false) },
 		settled: webSucceeded,
 	})
 }
 
-// waiting tells why the change of the source does not wait at the gate, with all about it written, if so.
-func waiting(ctx context.Context, namespace string) error {
-	found, err := requestOf(ctx, namespace, "web")
+// waiting tells why the change of a source does not wait at the gate for one of the given reasons, with all about it
+// written, if so.
+func waiting(ctx context.Context, c consumer, reasons ...string) error {
+	found, err := c.request(ctx)
 	if err != nil {
 		return err
 	}
-	if found.Status.Phase != v1alpha1.PhaseWaitingForGate {
-		return fmt.Errorf("request %s/%s is %q", namespace, found.Name, found.Status.Phase)
+	ready := meta.FindStatusCondition(found.Status.Conditions, v1alpha1.ConditionReady)
+	if found.Status.Phase != v1alpha1.PhaseWaitingForGate || ready == nil || !slices.Contains(reasons, ready.Reason) {
+		return fmt.Errorf("request %s/%s is %q: %+v", c.namespace, found.Name, found.Status.Phase, ready)
 	}
-	record, err := recordOf(ctx, namespace, "db")
-	if err != nil {
-		return err
-	}
-	if record.Pending {
-		return errors.New("the change is still pending in the ledger")
-	}
-	return nil
+	return c.delivered(ctx)
 }
 
 func TestCrashMatrixOfARequestThatIsDeletedAfterItsTime(t *testing.T) {
@@ -144,7 +141,7 @@ func deleted(ctx context.Context, namespace string) error {
 	if err := rolledOut(ctx, d); err != nil {
 		return err
 	}
-	return running(ctx, d, d.Spec.Template.Annotations[v1alpha1.RestartedAtAnnotation])
+	return reading(namespace, "web", "db").running(ctx, d.Spec.Template.Annotations[v1alpha1.RestartedAtAnnotation])
 }
 
 // refusing is an admission policy that lets nobody create the request of one workload.

@@ -70,7 +70,7 @@ func boot(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	bed, err = testbed.Start(ctx, testbed.Options{Dir: filepath.Join(dir, "bed"), Binaries: binaries, Out: os.Stdout})
+	bed, err = testbed.Start(ctx, testbed.Options{Dir: filepath.Join(dir, "bed"), Binaries: binaries, Stages: []string{wrongNode}, Out: os.Stdout})
 	if err != nil {
 		return err
 	}
@@ -82,6 +82,43 @@ func boot(ctx context.Context, dir string) error {
 	}
 	return install(ctx)
 }
+
+// clockAnnotation of a Pod says by how much the clock of its node is wrong.
+const clockAnnotation = "faults.kick.dev/clock"
+
+// wrongNode is a kubelet with such a clock.
+const wrongNode = `apiVersion: kwok.x-k8s.io/v1alpha1
+kind: Stage
+metadata:
+  name: wrong-node
+spec:
+  resourceRef: {apiGroup: v1, kind: Pod}
+  selector:
+    matchExpressions:
+    - {key: .metadata.deletionTimestamp, operator: DoesNotExist}
+    - {key: '.metadata.annotations["` + clockAnnotation + `"]', operator: Exists}
+    - {key: '.status.containerStatuses | length > 0', operator: In, values: ["true"]}
+    - {key: .status.phase, operator: In, values: [Pending]}
+  next:
+    statusTemplate: |
+      {{ $now := dateInZone "2006-01-02T15:04:05Z" (dateModify (index .metadata.annotations "` + clockAnnotation + `") now) "UTC" }}
+      phase: Running
+      startTime: {{ $now | Quote }}
+      conditions:
+      {{ range list "PodReadyToStartContainers" "Initialized" "ContainersReady" "Ready" }}
+      - {type: {{ . }}, status: "True", lastTransitionTime: {{ $now | Quote }}}
+      {{ end }}
+      containerStatuses:
+      {{ range .spec.containers }}
+      - image: {{ .image | Quote }}
+        imageID: ""
+        name: {{ .name | Quote }}
+        ready: true
+        started: true
+        restartCount: 0
+        state: {running: {startedAt: {{ $now | Quote }}}}
+      {{ end }}
+`
 
 // install gives the manager its API and its rights, as the chart does, but no webhook.
 func install(ctx context.Context) error {
@@ -110,13 +147,19 @@ func install(ctx context.Context) error {
 	if output, err := bed.Kubectl(ctx, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"); err != nil {
 		return fmt.Errorf("install: %w: %s", err, output)
 	}
+	var err error
+	token, err = tokenOf(ctx, account)
+	return err
+}
+
+// tokenOf lets a manager act as a service account.
+func tokenOf(ctx context.Context, account *corev1.ServiceAccount) (string, error) {
 	life := int64((8 * time.Hour).Seconds())
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &life}}
 	if err := k8s.SubResource("token").Create(ctx, account, request); err != nil {
-		return fmt.Errorf("install: %w", err)
+		return "", fmt.Errorf("ask for a token of %s: %w", account.Name, err)
 	}
-	token = request.Status.Token
-	return nil
+	return request.Status.Token, nil
 }
 
 // roleName is that of the manager's Role and of its ClusterRole.
@@ -124,6 +167,20 @@ const roleName = "kick-manager"
 
 // newReplica prepares a manager for one test, and starts it.
 func newReplica(t *testing.T, name string, arguments ...string) *Manager {
+	t.Helper()
+	return newReplicaAs(t, token, name, arguments...)
+}
+
+// newReplicaAs is newReplica with the rights of another account.
+func newReplicaAs(t *testing.T, token, name string, arguments ...string) *Manager {
+	t.Helper()
+	m := prepare(t, token, name, arguments...)
+	must(t, m.Start())
+	return m
+}
+
+// prepare makes a manager for one test, which does not run yet.
+func prepare(t *testing.T, token, name string, arguments ...string) *Manager {
 	t.Helper()
 	path, err := filepath.Abs("../../bin/manager-faults")
 	must(t, err)
@@ -140,7 +197,6 @@ func newReplica(t *testing.T, name string, arguments ...string) *Manager {
 			t.Error("the manager panicked:", line)
 		}
 	})
-	must(t, m.Start())
 	return m
 }
 

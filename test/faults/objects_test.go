@@ -16,7 +16,6 @@ import (
 
 	"github.com/kick-dev/kick/api/v1alpha1"
 	"github.com/kick-dev/kick/internal/cluster/workload"
-	"github.com/kick-dev/kick/internal/core/request"
 )
 
 // namespaces numbers the namespaces.
@@ -102,106 +101,41 @@ func rolledOut(ctx context.Context, d *appsv1.Deployment) error {
 	return nil
 }
 
+// reading is a Deployment that consumes a Secret.
+func reading(namespace, name, source string) consumer {
+	return consumer{namespace: namespace, kind: v1alpha1.Deployment, name: name, sourceKind: v1alpha1.Secret, source: source}
+}
+
 // requestOf reads the request of a Deployment.
 func requestOf(ctx context.Context, namespace, name string) (*v1alpha1.KickRequest, error) {
-	found := &v1alpha1.KickRequest{}
-	key := client.ObjectKey{Namespace: namespace, Name: request.Name(v1alpha1.Deployment, name)}
-	return found, k8s.Get(ctx, key, found)
+	return reading(namespace, name, "").request(ctx)
 }
 
 // recordOf reads what the ledger holds of a Secret.
 func recordOf(ctx context.Context, namespace, name string) (*v1alpha1.SourceRecord, error) {
-	ledger := &v1alpha1.KickLedger{}
-	if err := k8s.Get(ctx, client.ObjectKey{Namespace: ownNamespace, Name: namespace}, ledger); err != nil {
-		return nil, err
-	}
-	for i := range ledger.Records {
-		if ledger.Records[i].Name == name {
-			return &ledger.Records[i], nil
-		}
-	}
-	return nil, fmt.Errorf("the ledger %s has no record of %s", namespace, name)
+	return reading(namespace, "", name).record(ctx)
 }
 
 // generationOf counts the versions of a Deployment's spec, which here nobody but KICK changes: each stamp is one.
 func generationOf(ctx context.Context, namespace, name string) (int64, error) {
-	d := &appsv1.Deployment{}
-	err := k8s.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, d)
-	return d.Generation, err
+	return reading(namespace, name, "").generation(ctx)
 }
 
-// settled tells why KICK is not at rest after a change of a Deployment's Secret, if so: the request has ended, and the
-// ledger has delivered the change.
+// settled tells why KICK is not at rest after a change of a Deployment's Secret, if so.
 func settled(ctx context.Context, namespace, name, source string, phase v1alpha1.Phase) error {
-	record, err := recordOf(ctx, namespace, source)
-	if err != nil {
-		return err
-	}
-	if record.Pending {
-		return fmt.Errorf("the change of %s/%s is still pending in the ledger", namespace, source)
-	}
-	return ended(ctx, namespace, name, source, phase)
+	return reading(namespace, name, source).settled(ctx, phase)
 }
 
-// ended tells why the request of a Deployment has not ended, if so: it is in the given phase and covers the change that
-// the ledger holds, the rollout is complete, and the Pods have the stamp of the request.
+// ended tells why the request of a Deployment has not ended, if so.
 func ended(ctx context.Context, namespace, name, source string, phase v1alpha1.Phase) error {
-	found, err := requestOf(ctx, namespace, name)
-	if err != nil {
-		return err
-	}
-	if found.Status.Phase != phase || found.Status.CurrentRollout == nil {
-		return fmt.Errorf("request %s/%s is %q: %+v", namespace, found.Name, found.Status.Phase, found.Status.Conditions)
-	}
-	record, err := recordOf(ctx, namespace, source)
-	if err != nil {
-		return err
-	}
-	covered := false
-	for _, cover := range found.Status.CurrentRollout.Covers {
-		covered = covered || cover.Name == source && !cover.ChangedAt.Time.Before(record.ChangedAt.Time)
-	}
-	if !covered {
-		return fmt.Errorf("request %s/%s covers %v, the ledger has %s", namespace, found.Name, found.Status.CurrentRollout.Covers,
-			record.ChangedAt.Format(time.RFC3339Nano))
-	}
-	d := &appsv1.Deployment{ObjectMeta: named(namespace, name)}
-	if err := rolledOut(ctx, d); err != nil {
-		return err
-	}
-	if phase != v1alpha1.PhaseSucceeded {
-		return nil
-	}
-	return running(ctx, d, found.Status.CurrentRollout.Stamp)
+	return reading(namespace, name, source).ended(ctx, phase)
 }
 
-// running tells whether all Pods of a Deployment carry a stamp and belong to its template.
-func running(ctx context.Context, d *appsv1.Deployment, stamp string) error {
-	var pods corev1.PodList
-	if err := k8s.List(ctx, &pods, client.InNamespace(d.Namespace), client.MatchingLabels{"app": d.Name}); err != nil {
-		return err
-	}
-	live := 0
-	for i := range pods.Items {
-		pod := &pods.Items[i]
-		if pod.DeletionTimestamp != nil {
-			continue
-		}
-		live++
-		if got := pod.Annotations[v1alpha1.RestartedAtAnnotation]; got != stamp {
-			return fmt.Errorf("pod %s/%s has the stamp %q and the request %q", pod.Namespace, pod.Name, got, stamp)
-		}
-	}
-	if live == 0 {
-		return fmt.Errorf("%s/%s has no Pods", d.Namespace, d.Name)
-	}
-	return nil
-}
-
-// fleet is a number of Deployments that each have a Secret of their own.
+// fleet is a number of workloads that each have a source of their own, of the same name.
 type fleet struct {
 	namespace string
 	names     []string
+	of        map[string]consumer
 	// stamps that each has to have by now.
 	stamps map[string]int64
 }
@@ -209,51 +143,80 @@ type fleet struct {
 // newFleet makes Deployments that run, and a policy that has settled on them. A manager has to run.
 func newFleet(t *testing.T, size int) *fleet {
 	t.Helper()
-	f := &fleet{namespace: newNamespace(t), stamps: map[string]int64{}}
-	for i := range size {
+	namespace := newNamespace(t)
+	return startFleet(t, namespace, size, func(i int) consumer {
 		name := fmt.Sprint("w", i)
-		f.names = append(f.names, name)
-		must(t, create(t.Context(), secret(f.namespace, name, "before"), deployment(f.namespace, name, name)))
+		return reading(namespace, name, name)
+	})
+}
+
+// newMixedFleet makes a fleet of every kind of workload and of source.
+func newMixedFleet(t *testing.T, namespace string) *fleet {
+	t.Helper()
+	return startFleet(t, namespace, len(kindsOf), func(i int) consumer { return mixed(namespace, i) })
+}
+
+func startFleet(t *testing.T, namespace string, size int, member func(int) consumer, edits ...func(*v1alpha1.KickPolicy)) *fleet {
+	t.Helper()
+	f := &fleet{namespace: namespace, of: map[string]consumer{}, stamps: map[string]int64{}}
+	for i := range size {
+		c := member(i)
+		f.names, f.of[c.name] = append(f.names, c.name), c
+		must(t, create(t.Context(), c.sourceObject("before"), c.workload()))
 	}
 	for _, name := range f.names {
-		eventually(t, func() error { return rolledOut(t.Context(), deployment(f.namespace, name, name)) })
+		eventually(t, func() error { return f.of[name].complete(t.Context()) })
 	}
-	must(t, create(t.Context(), everything(f.namespace)))
+	policy := everything(f.namespace)
+	for _, edit := range edits {
+		edit(policy)
+	}
+	must(t, create(t.Context(), policy))
 	for _, name := range f.names {
-		eventually(t, func() error { return settled(t.Context(), f.namespace, name, name, v1alpha1.PhaseNoLongerRequired) })
+		eventually(t, func() error { return f.of[name].settled(t.Context(), v1alpha1.PhaseNoLongerRequired) })
 	}
 	return f
 }
 
-// change gives the Secrets of some of the fleet a new value; each of those has to get one more stamp.
+// change gives the sources of some of the fleet a new value; each of those has to get one more stamp.
 func (f *fleet) change(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		f.stamps[name]++
-		must(t, rewrite(t.Context(), f.namespace, name, fmt.Sprint("value ", f.stamps[name])))
+		_, err := f.of[name].rewrite(t.Context(), fmt.Sprint("value ", f.stamps[name]))
+		must(t, err)
 	}
+}
+
+// acted tells which change has not been acted on, if there is one.
+func (f *fleet) acted(ctx context.Context) error {
+	for _, name := range f.names {
+		if f.stamps[name] == 0 {
+			continue
+		}
+		if got, err := f.of[name].generation(ctx); err != nil || got < 1+f.stamps[name] {
+			return fmt.Errorf("%s has %d of %d stamps (%v)", f.of[name], got-1, f.stamps[name], err)
+		}
+		if err := f.of[name].settled(ctx, v1alpha1.PhaseSucceeded); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // check waits until every change has been acted on and fails if any was acted on twice, or anything else restarted.
 func (f *fleet) check(t *testing.T) {
 	t.Helper()
-	eventually(t, func() error {
-		for _, name := range f.names {
-			if f.stamps[name] == 0 {
-				continue
-			}
-			if got, err := generationOf(t.Context(), f.namespace, name); err != nil || got < 1+f.stamps[name] {
-				return fmt.Errorf("%s/%s has %d of %d stamps: %w", f.namespace, name, got-1, f.stamps[name], err)
-			}
-			if err := settled(t.Context(), f.namespace, name, name, v1alpha1.PhaseSucceeded); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	eventually(t, func() error { return f.acted(t.Context()) })
+	f.stampsAre(t)
+}
+
+// stampsAre fails if any of the fleet has another number of stamps than it has to have.
+func (f *fleet) stampsAre(t *testing.T) {
+	t.Helper()
 	for _, name := range f.names {
-		if got, err := generationOf(t.Context(), f.namespace, name); err != nil || got != 1+f.stamps[name] {
-			t.Errorf("%s/%s has %d stamps, want %d (%v)", f.namespace, name, got-1, f.stamps[name], err)
+		if got, err := f.of[name].generation(t.Context()); err != nil || got != 1+f.stamps[name] {
+			t.Errorf("%s has %d stamps, want %d (%v)", f.of[name], got-1, f.stamps[name], err)
 		}
 	}
 }

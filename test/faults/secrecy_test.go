@@ -161,8 +161,3 @@ func scrape(t *testing.T, m *Manager) string {
 	}
 	return string(body)
 }
-
-// setClock makes the clock of a manager wrong.
-func setClock(file, offset string) error {
-	return os.WriteFile(file, []byte(offset), 0o600)
-}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -160,40 +159,4 @@ func TestASpoiltFingerprintKeyIsToldAndNotUsed(t *testing.T) {
 	})
 	f.change(t, "w0")
 	f.check(t)
-}
-
-var clockOffsets = []string{"10m", "-10m"}
-
-func TestTheClockOfTheManagerIsWrong(t *testing.T) {
-	file := t.TempDir() + "/clock"
-	must(t, setClock(file, "0s"))
-	m := alone(t)
-	m.Kill()
-	m.environment = append(m.environment, "KICK_TEST_CLOCK="+file)
-	must(t, m.Start())
-	f := newFleet(t, 3)
-	for _, offset := range clockOffsets {
-		t.Run(fmt.Sprintf("by %s from the start", offset), func(t *testing.T) {
-			m.Kill()
-			must(t, setClock(file, offset))
-			f.change(t, "w0")
-			must(t, m.Start())
-			f.check(t)
-			f.change(t, f.names...)
-			f.check(t)
-		})
-		t.Run(fmt.Sprintf("by %s in a jump back to right", offset), func(t *testing.T) {
-			must(t, setClock(file, "0s"))
-			f.change(t, f.names...)
-			f.check(t)
-		})
-		t.Run(fmt.Sprintf("by %s in a jump", offset), func(t *testing.T) {
-			f.change(t, "w1")
-			must(t, setClock(file, offset))
-			f.change(t, "w2")
-			f.check(t)
-			f.change(t, f.names...)
-			f.check(t)
-		})
-	}
 }

@@ -269,7 +269,7 @@ func TestAKindThatMayNotBeReadIsUnreadableUntilItMay(t *testing.T) {
 	b.looks()
 	b.eventually("the missing right is named", func() bool {
 		now := b.watches.availability(v1alpha1.ProviderArgoCD)
-		return now.Presence == gitops.Unreadable && strings.Contains(now.Message, "may not list appprojects.argoproj.io")
+		return now.Presence == gitops.Unreadable && strings.Contains(now.Message, "may not list or watch appprojects.argoproj.io")
 	})
 	b.mu.Lock()
 	b.refused["appprojects"] = false

@@ -171,7 +171,7 @@ func (r *Reader) failed(ctx context.Context, w *watch, err error) {
 	case apierrors.IsNotFound(err):
 		w.suspect = true
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		w.failure, w.failedAt = "KICK may not list "+w.kind.resource.GroupResource().String(), w.versions()
+		w.failure, w.failedAt = "KICK may not list or watch "+w.kind.resource.GroupResource().String(), w.versions()
 	}
 	suspect, worse := w.suspect, before == "" && w.failure != ""
 	w.mu.Unlock()

@@ -1,6 +1,8 @@
 package servertime_test
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"testing"
 	"time"
@@ -44,4 +46,59 @@ func TestClockFollowsTheServerOnlyWhenTheyDisagree(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestConfirmAsksWhenTheLocalClockHasMovedSinceTheLastAnswer(t *testing.T) {
+	for name, tc := range map[string]struct {
+		moves time.Duration
+		asks  int
+	}{
+		"not at all":              {0, 0},
+		"by a few seconds":        {9 * time.Second, 0},
+		"by a minute of silence":  {time.Minute, 1},
+		"set ten minutes forward": {10 * time.Minute, 1},
+		"set ten minutes back":    {-10 * time.Minute, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			local := clocktesting.NewFakePassiveClock(noon)
+			clock := servertime.New(local)
+			asked := 0
+			clock.AskWith(func(context.Context) error {
+				asked++
+				return answer(clock, noon)
+			})
+			if err := errors.Join(clock.Confirm(t.Context()), clock.Confirm(t.Context())); err != nil || asked != 1 {
+				t.Fatalf("asked %d times before the first answer, want once (%v)", asked, err)
+			}
+			local.SetTime(noon.Add(tc.moves))
+			if err := clock.Confirm(t.Context()); err != nil || asked != 1+tc.asks {
+				t.Errorf("asked %d times, want %d (%v)", asked-1, tc.asks, err)
+			}
+			if got := clock.Now().Sub(noon).Abs(); tc.asks > 0 && got > time.Second {
+				t.Errorf("the clock is wrong by %s", got)
+			}
+		})
+	}
+}
+
+func TestConfirmFailsWithoutAnAnswerOnly(t *testing.T) {
+	away := errors.New("away")
+	clock := servertime.New(clocktesting.NewFakePassiveClock(noon))
+	clock.AskWith(func(context.Context) error { return away })
+	if err := clock.Confirm(t.Context()); !errors.Is(err, away) {
+		t.Errorf("got %v, want %v", err, away)
+	}
+	clock.AskWith(func(context.Context) error { return errors.Join(answer(clock, noon), errors.New("403 with a date")) })
+	if err := clock.Confirm(t.Context()); err != nil {
+		t.Errorf("an answer that refuses has a date all the same: %v", err)
+	}
+}
+
+// answer lets a clock see an answer of a date.
+func answer(clock *servertime.Clock, date time.Time) error {
+	response, err := clock.Wrap(answers(date.Format(http.TimeFormat))).RoundTrip(nil)
+	if err != nil {
+		return err
+	}
+	return response.Body.Close()
 }

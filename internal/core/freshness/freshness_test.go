@@ -286,6 +286,45 @@ func TestPodOf(t *testing.T) {
 	}
 }
 
+// The kubelet dates by the clock of its node, the API server creations and writes by its own.
+func TestPodOfANodeWhoseClockIsWrong(t *testing.T) {
+	status := func(written float64) []metav1.ManagedFieldsEntry {
+		stamp := metav1.NewTime(at(written))
+		return []metav1.ManagedFieldsEntry{{Manager: "kubelet", Subresource: "status", Time: &stamp}}
+	}
+	for name, tc := range map[string]struct {
+		started float64
+		ready   float64
+		written []metav1.ManagedFieldsEntry
+		want    float64
+	}{
+		"right":                                {started: 3, ready: 5, written: status(5), want: 3},
+		"right, and not known when written":    {started: 3, ready: 5, want: 3},
+		"right, and another one wrote later":   {started: 3, ready: 5, written: append(status(5), status(9)...), want: 3},
+		"ahead":                                {started: 123, ready: 123, written: status(4), want: 1},
+		"ahead, and it was ready late":         {started: 123, ready: 183, written: status(64), want: 1},
+		"ahead, and it was written once again": {started: 123, ready: 125, written: append(status(4), status(6)...), want: 1},
+		"ahead by a second":                    {started: 5, ready: 5, written: status(4), want: 1},
+		"behind":                               {started: -117, ready: -115, written: status(5), want: 1},
+		"behind by less than the Pod waited":   {started: 2, ready: 4, written: status(90), want: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			taken := metav1.NewTime(at(tc.started))
+			got, _ := freshness.PodOf(&corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(at(1)), ManagedFields: tc.written},
+				Status: corev1.PodStatus{
+					StartTime:         &taken,
+					Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, LastTransitionTime: metav1.NewTime(at(tc.ready))}},
+					ContainerStatuses: []corev1.ContainerStatus{{Name: "app", State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: taken}}}},
+				},
+			})
+			if !got.StartedAt.Equal(at(tc.want)) || !got.Containers[0].StartedAt.Equal(at(tc.want)) {
+				t.Errorf("the Pod started at %s and its container at %s, want %s", got.StartedAt, got.Containers[0].StartedAt, at(tc.want))
+			}
+		})
+	}
+}
+
 func TestNewestOrdersChanges(t *testing.T) {
 	changes := freshness.Changes{db: at(1), cfg: at(2), {Kind: v1alpha1.Secret, Name: "a"}: at(1)}
 	want := []deps.Source{cfg, {Kind: v1alpha1.Secret, Name: "a"}, db}

@@ -17,7 +17,7 @@ const volumeLag = 2 * time.Minute
 // Pod is the evidence of one live Pod.
 type Pod struct {
 	Name string
-	// StartedAt is when the kubelet took the Pod up.
+	// StartedAt is when the kubelet took the Pod up, or when the Pod was created where the kubelet's clock cannot be right.
 	StartedAt time.Time
 	// Containers are those that have read their sources.
 	Containers []Container
@@ -28,7 +28,8 @@ type Pod struct {
 
 // Container is the run of a container in a Pod, in whole seconds.
 type Container struct {
-	Name      string
+	Name string
+	// StartedAt is the start of the run, or the creation of the Pod where the kubelet's clock cannot be right.
 	StartedAt time.Time
 	// Restarted is true for a run that is not the first one in its Pod.
 	Restarted bool
@@ -42,26 +43,26 @@ func PodOf(pod *corev1.Pod) (Pod, bool) {
 	}
 	evidence := Pod{Name: pod.Name, StartedAt: pod.CreationTimestamp.Time, References: deps.Extract(&pod.Spec)}
 	if pod.Status.StartTime != nil {
-		evidence.StartedAt = pod.Status.StartTime.Time
+		evidence.StartedAt = started(pod, pod.Status.StartTime.Time)
 	}
 	for i := range pod.Status.InitContainerStatuses {
 		status := &pod.Status.InitContainerStatuses[i]
 		// What a finished init container has read lives on in what it has left to the others.
 		if status.State.Terminated != nil {
-			evidence.add(status, status.State.Terminated.StartedAt.Time)
+			evidence.add(status, started(pod, status.State.Terminated.StartedAt.Time))
 		}
-		evidence.addRunning(status)
+		evidence.addRunning(pod, status)
 	}
 	for i := range pod.Status.ContainerStatuses {
 		// A container that waits or has exited reads its sources when it starts again.
-		evidence.addRunning(&pod.Status.ContainerStatuses[i])
+		evidence.addRunning(pod, &pod.Status.ContainerStatuses[i])
 	}
 	return evidence, true
 }
 
-func (p *Pod) addRunning(status *corev1.ContainerStatus) {
+func (p *Pod) addRunning(pod *corev1.Pod, status *corev1.ContainerStatus) {
 	if status.State.Running != nil {
-		p.add(status, status.State.Running.StartedAt.Time)
+		p.add(status, started(pod, status.State.Running.StartedAt.Time))
 	}
 }
 

@@ -12,6 +12,9 @@ import (
 // matters where one was lost.
 const ownerRecheck = 10 * time.Minute
 
+// unreadableRecheck is the same where the owner cannot be read, of which no event tells the end: a right may be missing.
+const unreadableRecheck = time.Minute
+
 // owner holds until every policy that asks a GitOps tool knows the one object that deploys the workload, and until that
 // object is reconciled at all.
 func owner(input Input) *Block {
@@ -70,7 +73,11 @@ func (i Input) blockOf(hold *gitops.Hold) *Block {
 	if !hold.OpensAt.IsZero() {
 		block.OpensAt = hold.OpensAt.Format(time.RFC3339)
 	}
-	if block.RecheckAt.IsZero() {
+	switch {
+	case !block.RecheckAt.IsZero():
+	case hold.Reason == v1alpha1.ReasonProviderUnavailable:
+		block.RecheckAt = i.Now.Add(unreadableRecheck)
+	default:
 		block.RecheckAt = i.Now.Add(ownerRecheck)
 	}
 	return block

@@ -147,3 +147,26 @@ func TestOwnerOf(t *testing.T) {
 		})
 	}
 }
+
+// Events tell when an owner has changed, but none tells that one may be read again.
+func TestAnOwnerThatCannotBeReadIsAskedAgainSoon(t *testing.T) {
+	unreadable := ownedFacts()
+	unreadable.ArgoCD.Availability = gitops.Availability{Message: "forbidden"}
+	outOfSync := ownedFacts(func(a *gitops.Application, _ *gitops.Project) { a.Sync.Status = "OutOfSync" })
+	for name, tc := range map[string]struct {
+		owners gitops.Facts
+		again  time.Duration
+	}{
+		"out of sync":       {outOfSync, 10 * time.Minute},
+		"it cannot be read": {unreadable, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			block := gate.Evaluate(gate.Input{
+				Now: noon, Scope: policy.Scope{Policies: []policy.Policy{asking("a", v1alpha1.ProviderArgoCD, true)}}, Owners: tc.owners,
+			})
+			if block == nil || !block.RecheckAt.Equal(noon.Add(tc.again)) {
+				t.Errorf("blocked by %+v, want to be asked again in %s", block, tc.again)
+			}
+		})
+	}
+}
