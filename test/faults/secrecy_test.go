@@ -83,7 +83,7 @@ func TestTheSearchForHashesFindsThem(t *testing.T) {
 	}
 }
 
-// What can be read without rights on Secrets gives away nothing about their content, at debug level either.
+// C009: what can be read without rights on Secrets gives away nothing about their content, at debug level either.
 func TestNothingIsGivenAway(t *testing.T) {
 	m := alone(t)
 	f := newFleet(t, 3)

@@ -22,6 +22,7 @@ func ready(t *testing.T, m *Manager) {
 	eventually(t, func() error { return m.Ready(t.Context()) })
 }
 
+// C126, but for the change that is made through a second API server while the first is away.
 func TestTheAPIServerIsAway(t *testing.T) {
 	m := alone(t)
 	f := newFleet(t, 3)

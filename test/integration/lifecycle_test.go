@@ -234,7 +234,7 @@ var _ = Describe("The manager", Serial, func() {
 		restarted(ctx, 0, workloads...)
 	}, NodeTimeout(15*time.Minute))
 
-	It("finds what changed while it was down, and acts on it once", func(ctx SpecContext) {
+	It("finds what changed while it was down, and acts on it once (C119)", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
 		changed, replaced, rolled := secret(namespace, "changed", "1"), secret(namespace, "replaced", "1"), secret(namespace, "rolled", "1")
 		ofChanged := deployment(namespace, "of-changed", envFromSecret("changed"))
