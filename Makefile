@@ -170,7 +170,7 @@ faults: bin/manager-faults bin/testbed ## Break things around the manager and co
 	cd test/faults && go test -count=1 -timeout $(if $(KICK_TEST_FULL),5h,90m) -v ./...
 
 # One story of each sort, in a few minutes.
-BRIEF_FAULTS := ^(TestCrashMatrixOfAChange|TestALeaderThatFails|TestTheMemoryIsSpoiltWhileTheManagerIsDown)$$
+BRIEF_FAULTS := ^(TestCrashMatrixOfAChange|TestTheSearchForHashesFindsThem|TestNothingIsGivenAway|TestALeaderThatFails|TestTheMemoryIsSpoiltWhileTheManagerIsDown)$$
 
 .PHONY: test-faults
 test-faults: bin/manager-faults bin/testbed ## Take a small sample of the faults
