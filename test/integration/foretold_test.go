@@ -306,7 +306,7 @@ func (s *situation) restartEnds(phase v1alpha1.Phase, reason string) bool {
 	case s.unready, s.rolling:
 		return reason == v1alpha1.ReasonRollingOut || phase == v1alpha1.PhaseFailed
 	default:
-		return phase == v1alpha1.PhaseSucceeded
+		return phase == v1alpha1.PhaseSucceeded || s.hurried && reason == v1alpha1.ReasonRolloutDeadlineExceeded
 	}
 }
 

@@ -37,6 +37,8 @@ type situation struct {
 
 	// unready Pods are held unready, onDelete ones replaced by nobody, and rolling is a rollout that does not end.
 	unready, onDelete, rolling, paused bool
+	// hurried is true where a rollout may take a second only, which on a busy machine it does not keep to.
+	hurried bool
 	// acting is true where the policy is not suspended at first, and restarts where a restart was made then.
 	acting, restarts bool
 
@@ -261,6 +263,8 @@ type amendment struct {
 	before func(ctx context.Context)
 }
 
+const shortDeadline = "a short deadline"
+
 func lasts(length time.Duration) *metav1.Duration { return &metav1.Duration{Duration: length} }
 
 // amendments are far from every instant at which they would begin to mean something else.
@@ -302,7 +306,7 @@ func (d draw) amendments() []amendment {
 			p.Discovery.DependencySelector = ptr.To(expression("app", "In", s.sources[0].GetName()))
 		}, nil},
 		{"other workloads", func(p *v1alpha1.KickPolicySpec) { p.Discovery.WorkloadSelector = expression("app", "In", "other") }, nil},
-		{"a short deadline", func(p *v1alpha1.KickPolicySpec) { p.Restart.RolloutDeadline = lasts(time.Second) }, nil},
+		{shortDeadline, func(p *v1alpha1.KickPolicySpec) { p.Restart.RolloutDeadline = lasts(time.Second) }, nil},
 		{"one at a time", func(p *v1alpha1.KickPolicySpec) { p.Restart.MaxConcurrent = ptr.To[int32](1) }, nil},
 		{"Flux, that does not know it", flux, nil},
 		{"Flux, in sync", flux, func(ctx context.Context) { s.fluxOwner(ctx, "flux", ready(s.workload)) }},
@@ -358,6 +362,7 @@ func (d draw) drawPolicy() {
 	}
 	for _, a := range drawn {
 		d.tell("policy: %s", a.name)
+		d.hurried = d.hurried || a.name == shortDeadline
 		if a.before != nil {
 			d.away = slices.Insert(d.away, 0, step{a.name, a.before})
 		}
