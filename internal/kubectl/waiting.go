@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
@@ -100,8 +101,8 @@ type waiter struct {
 	key   workload.Key
 	uid   types.UID
 	began time.Time
-	// written is the version of each source, and manual the restart that a person had asked for.
-	written map[deps.Source]string
+	// written is each source as it was, and manual the restart that a person had asked for.
+	written map[deps.Source]*metav1.PartialObjectMetadata
 	manual  *v1alpha1.ManualRestart
 	// changes are those waited for, nil until KICK has read all of these versions.
 	changes freshness.Changes
@@ -112,7 +113,7 @@ func (s *session) newWaiter(ctx context.Context, key workload.Key) (*waiter, err
 	if err != nil {
 		return nil, err
 	}
-	w := &waiter{inspector: inspector, key: key, began: s.now(), written: map[deps.Source]string{}}
+	w := &waiter{inspector: inspector, key: key, began: s.now(), written: map[deps.Source]*metav1.PartialObjectMetadata{}}
 	target, err := w.read(ctx)
 	if err != nil {
 		return nil, err
@@ -125,7 +126,7 @@ func (s *session) newWaiter(ctx context.Context, key workload.Key) (*waiter, err
 			return nil, fmt.Errorf("look at the %s %s: %w", reference.Source.Kind, reference.Source.Name, err)
 		}
 		if metadata != nil {
-			w.written[reference.Source] = metadata.ResourceVersion
+			w.written[reference.Source] = metadata
 		}
 	}
 	present, err := w.request(ctx, target)
@@ -197,27 +198,34 @@ func (w *waiter) look(ctx context.Context) (seen, error) {
 
 // unread names a source that counts and of which KICK has not read the version that there was, nor a later one.
 func (w *waiter) unread(standings map[deps.Source]explain.Standed) string {
-	for written, version := range w.written {
+	for written, metadata := range w.written {
 		switch standings[written].Standing {
 		case explain.Ignored, explain.NotCovered, explain.Missing:
 			continue
 		default:
 		}
 		record := w.records.Get(source.Key{Namespace: w.key.Namespace, Source: written})
-		if !reached(record, version) {
+		if !w.reached(record, metadata) {
 			return fmt.Sprintf("the %s %s", written.Kind, written.Name)
 		}
 	}
 	return ""
 }
 
-// reached tells whether a record is of a version of its source or of a later one.
-func reached(record *observation.Record, version string) bool {
+// unrecorded is how long a running KICK is given to put a write on record.
+const unrecorded = 15 * time.Second
+
+// reached tells whether KICK has read a source as it was, or later. A change of content it puts on record at once; for a
+// label or an annotation it does not write the ledger, so that a record may be of an older version for good.
+func (w *waiter) reached(record *observation.Record, was *metav1.PartialObjectMetadata) bool {
 	if record == nil {
 		return false
 	}
-	order, err := resourceversion.CompareResourceVersion(record.ResourceVersion, version)
-	return err == nil && order >= 0
+	if order, err := resourceversion.CompareResourceVersion(record.ResourceVersion, was.ResourceVersion); err == nil && order >= 0 {
+		return true
+	}
+	runs := w.installed != nil && w.installed.deployment.Status.ReadyReplicas > 0
+	return runs && w.now().After(w.began.Add(unrecorded))
 }
 
 // judge tells whether the changes that are waited for are carried, whatever came after them.
