@@ -66,7 +66,7 @@ var _ = Describe("kubectl kick wait", func() {
 		Expect(complains(ctx, w)).To(ContainSubstring("deployment/web is not managed"))
 		adopted(ctx, namespace)
 		Expect(complains(ctx, deployment(namespace, "gone"))).To(ContainSubstring("deployment/gone is not in namespace"))
-		Expect(complains(ctx, w, member(ctx, namespace, "victor", "view")...)).To(ContainSubstring("is in the ledger"))
+		Expect(complains(ctx, w, member(ctx, namespace, "victor", "view")...)).To(ContainSubstring("is forbidden"))
 
 		night, opens := nextNight()
 		change(ctx, everything(namespace), func(p *v1alpha1.KickPolicy) { p.Spec.Schedule = night })
