@@ -76,14 +76,14 @@ var _ = Describe("kubectl kick wait", func() {
 		restarted(ctx, 0, w)
 
 		By("failing with the restart")
-		broken, ill := secret(namespace, "ill", "1"), deployment(namespace, "ill", envFromSecret("ill"), unready)
-		create(ctx, broken, ill)
-		rolledOutByHand(ctx, ill)
-		reached(ctx, v1alpha1.PhaseNoLongerRequired, ill)
 		change(ctx, everything(namespace), func(p *v1alpha1.KickPolicy) {
 			p.Spec.Schedule = v1alpha1.Schedule{}
 			p.Spec.Restart.RolloutDeadline = &metav1.Duration{Duration: 10 * time.Second}
 		})
+		broken, ill := secret(namespace, "ill", "1"), deployment(namespace, "ill", envFromSecret("ill"), unready)
+		create(ctx, broken, ill)
+		rolledOutByHand(ctx, ill)
+		reached(ctx, v1alpha1.PhaseNoLongerRequired, ill)
 		nextSecond()
 		rewrite(ctx, broken, "2")
 		Expect(complains(ctx, ill, "--timeout", patience.String())).To(And(
