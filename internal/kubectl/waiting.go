@@ -123,7 +123,7 @@ func (s *session) newWaiter(ctx context.Context, key workload.Key) (*waiter, err
 	for _, reference := range target.References() {
 		metadata, err := reader.Metadata(ctx, source.Key{Namespace: key.Namespace, Source: reference.Source})
 		if err != nil {
-			return nil, fmt.Errorf("look at the %s %s: %w", reference.Source.Kind, reference.Source.Name, err)
+			return nil, fmt.Errorf("look at the %s %s: %w", reference.Kind, reference.Name, err)
 		}
 		if metadata != nil {
 			w.written[reference.Source] = metadata

@@ -256,8 +256,7 @@ func decisionOf(in Input, explanation request.Explanation) Decision {
 			"that new Pods need cannot be seen" + lastWord(in.Request)}
 	case step.Stamp != "":
 		decision.Action = ActionRestart
-	case toRead(in) != "" && (step.Status.Phase.Terminal() || decision.Reason == v1alpha1.ReasonMissingSource):
-		// What is read next may open the request again, or be what is missing.
+	case toRead(in) != "" && untilRead(step.Status.Phase, decision.Reason):
 		return Decision{Action: ActionWait, Message: toRead(in)}
 	case step.Status.Phase.Terminal():
 		decision.Action = ActionNothing
@@ -287,6 +286,11 @@ func withoutRequest(in Input) (Decision, bool) {
 	}
 }
 
+// untilRead tells whether a state may not last once more is read: a request may be opened again, or what is missing found.
+func untilRead(phase v1alpha1.Phase, reason string) bool {
+	return phase.Terminal() || reason == v1alpha1.ReasonMissingSource
+}
+
 // toRead says what KICK has yet to read before it can decide for good, empty for nothing.
 func toRead(in Input) string {
 	if len(in.Facts.Unread) > 0 {
@@ -295,7 +299,7 @@ func toRead(in Input) string {
 	for _, reference := range in.References {
 		// Where the ledger could not be read this is not known of any source.
 		if in.Standings[reference.Source].Standing == Unobserved {
-			return fmt.Sprintf("KICK has yet to read the %s %s for the first time", reference.Source.Kind, reference.Source.Name)
+			return fmt.Sprintf("KICK has yet to read the %s %s for the first time", reference.Kind, reference.Name)
 		}
 	}
 	return ""

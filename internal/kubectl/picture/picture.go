@@ -120,7 +120,8 @@ const titleWidth = 9.5
 // WriteSVG writes the drawing as a file of its own.
 func (d *Drawing) WriteSVG(out io.Writer) error {
 	title := Shorten(d.title, int(float64(d.width)/titleWidth))
-	_, err := io.WriteString(out, d.inline("<style>"+style+"</style>\n<text x=\"16.0\" y=\"26.0\" class=\"title\">"+escape(title)+"</text>\n"))
+	head := "<style>" + style + "</style>\n<text x=\"16.0\" y=\"26.0\" class=\"title\">" + escape(title) + "</text>\n"
+	_, err := io.WriteString(out, d.inline(head))
 	return err
 }
 
