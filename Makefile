@@ -182,6 +182,18 @@ test-faults: bin/manager-faults bin/testbed ## Take a small sample of the faults
 bin/manager-faults:
 	CGO_ENABLED=0 go build -tags wrongclock -trimpath -o $@ ./cmd/manager
 
+# Needs Chromium (KICK_TEST_BROWSER=path names one). Without one it is Debian's where that can be installed, and else nothing is
+# looked at, which is said.
+.PHONY: pictures
+pictures: ## Look at the drawings and pages of the plugin in a browser, in light and dark (leaves test/pictures/artefacts)
+	@if [ -z "$${KICK_TEST_BROWSER:-}" ] && ! command -v chromium chromium-browser google-chrome google-chrome-stable chrome >/dev/null \
+	  && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "Installing Debian's package chromium"; \
+	  { apt-get update && apt-get install --yes --no-install-recommends chromium; } >/dev/null || echo "It could not be installed."; \
+	fi
+	rm -rf test/pictures/artefacts
+	cd test/pictures && go test -count=1 -timeout 20m -v ./... | grep -v '^=== '
+
 .PHONY: newcomer
 newcomer: ## Clone what is committed, and do what the README and the quickstart say
 	test/newcomer.sh

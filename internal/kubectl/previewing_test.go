@@ -66,6 +66,8 @@ func TestArgumentsAreChecked(t *testing.T) {
 		"no kind":        {[]string{"explain", "web"}, "write KIND/NAME"},
 		"another kind":   {[]string{"explain", "job/web"}, "deployment, statefulset or daemonset"},
 		"no name":        {[]string{"explain", "deployment/"}, "write KIND/NAME"},
+		"no workload":    {[]string{"wait"}, "accepts between 1 and 2 arg(s)"},
+		"no duration":    {[]string{"wait", "deployment/web", "--timeout", "soon"}, "invalid duration"},
 		"no format":      {[]string{"status", "-o", "xml"}, "must be one of text, wide, json, yaml"},
 		"too few days":   {[]string{"calendar", "web", "--days", "0"}, "between 1 and 366"},
 		"a wrong zone":   {[]string{"calendar", "web", "--time-zone", "Mars/Base"}, "Europe/Berlin"},
@@ -83,10 +85,18 @@ func TestArgumentsAreChecked(t *testing.T) {
 	}
 }
 
+func TestTheVersionIsShown(t *testing.T) {
+	for _, argument := range []string{"version", "--version"} {
+		if code, out, _ := run(t, "", argument); code != 0 || !strings.HasPrefix(out, "kubectl kick version ") {
+			t.Errorf("%s: exit code %d, shows %q", argument, code, out)
+		}
+	}
+}
+
 func TestEveryCommandHelps(t *testing.T) {
 	_, out, _ := run(t, "", "--help")
 	golden.Compare(t, "help", out)
-	for _, command := range []string{"status", "explain", "restart", "preview", "calendar", "timeline", "doctor", "migrate"} {
+	for _, command := range []string{"status", "explain", "wait", "restart", "preview", "calendar", "timeline", "doctor", "migrate", "version"} {
 		if !strings.Contains(out, "  "+command+" ") {
 			t.Errorf("the help does not name %s", command)
 		}

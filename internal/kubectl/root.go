@@ -33,6 +33,16 @@ func Run(ctx context.Context, version string, streams genericiooptions.IOStreams
 	return 1
 }
 
+func newVersion(c *connection) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Show the version of the plugin",
+		Long:  "Shows the version of the plugin. `kubectl kick doctor` shows that of KICK in the cluster, too.",
+		Args:  cobra.NoArgs,
+		Run:   func(*cobra.Command, []string) { c.say("kubectl kick version %s", c.version) },
+	}
+}
+
 func newRoot(version string, streams genericiooptions.IOStreams) *cobra.Command {
 	to := &connection{
 		flags: genericclioptions.NewConfigFlags(true), streams: streams, version: version,
@@ -55,7 +65,7 @@ func newRoot(version string, streams genericiooptions.IOStreams) *cobra.Command 
 	to.flags.AddFlags(flags)
 	flags.StringVar(&to.kickNamespace, "kick-namespace", defaultKickNamespace, "The namespace that KICK is installed in")
 	for _, add := range []func(*connection) *cobra.Command{
-		newStatus, newExplain, newRestart, newPreview, newCalendar, newTimeline, newDoctor, newMigrate,
+		newStatus, newExplain, newWait, newRestart, newPreview, newCalendar, newTimeline, newDoctor, newMigrate, newVersion,
 	} {
 		root.AddCommand(add(to))
 	}

@@ -78,7 +78,7 @@ func (s *session) status(ctx context.Context, options statusOptions, arguments [
 	}
 	table := newStatusTable(s.streams.Out, options.everywhere, options.as == formatWide)
 	for i := range found {
-		table.add(&found[i], s.now())
+		table.add(&found[i], s.opening(ctx, &found[i]), s.now())
 	}
 	if err := table.flush(); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (s *session) status(ctx context.Context, options statusOptions, arguments [
 		if len(arguments) > 0 && !wanted(r) && !r.Status.Phase.Terminal() {
 			return false, nil
 		}
-		table.add(r, s.now()) // Its end is shown, too.
+		table.add(r, s.opening(ctx, r), s.now()) // Its end is shown, too.
 		return false, table.flush()
 	})
 }
@@ -210,7 +210,8 @@ func (t *statusTable) row(namespace string, cells ...string) {
 	fmt.Fprintln(t.out, strings.Join(cells, "\t")) //nolint:errcheck // flush returns it
 }
 
-func (t *statusTable) add(r *v1alpha1.KickRequest, now time.Time) {
+// add a request, with the instant at which its gate opens if that is known.
+func (t *statusTable) add(r *v1alpha1.KickRequest, opening string, now time.Time) {
 	if !t.headed {
 		t.headed = true
 		head := []string{"WORKLOAD", "PHASE", "REASON", "UNTIL", "CHANGED", "BECAUSE OF"}
@@ -227,8 +228,8 @@ func (t *statusTable) add(r *v1alpha1.KickRequest, now time.Time) {
 	if ready != nil {
 		cells[2] = ready.Reason
 	}
-	if status.Gate != nil && status.Gate.RequeueAt != "" {
-		cells[3] = until(status.Gate.RequeueAt, now)
+	if opening != "" {
+		cells[3] = until(opening, now)
 	}
 	if latest := status.LatestObservedDependencyChange; latest != nil {
 		cells[4] = duration.HumanDuration(now.Sub(latest.Time)) + " ago"

@@ -278,6 +278,19 @@ var _ = Describe("kubectl kick status", func() {
 		Expect(json.Unmarshal([]byte(shows(ctx, "status", "deployment/web", "-n", namespace, "-o", "json")), &list)).To(Succeed())
 		Expect(list.Items).To(HaveLen(1))
 
+		By("telling when a quiet period is over")
+		change(ctx, everything(namespace), func(p *v1alpha1.KickPolicy) {
+			p.Spec.Schedule = v1alpha1.Schedule{}
+			p.Spec.Restart.QuietPeriod, p.Spec.Restart.MaxQuiet = lasts(time.Hour), lasts(2*time.Hour)
+		})
+		over := blocked(ctx, v1alpha1.ReasonQuietPeriod, w).Status.Causes[0].ChangedAt.Add(time.Hour).UTC().Format(time.RFC3339)
+		Expect(shows(ctx, append([]string{"status", "-n", namespace}, viewer...)...)).To(MatchRegexp(`deployment/web .*QuietPeriod +` + over + ` \(in`))
+		change(ctx, everything(namespace), func(p *v1alpha1.KickPolicy) {
+			p.Spec.Schedule = night
+			p.Spec.Restart.QuietPeriod, p.Spec.Restart.MaxQuiet = lasts(0), lasts(0)
+		})
+		blocked(ctx, v1alpha1.ReasonOutsideSchedule, w)
+
 		By("watching it go")
 		plugin, err := filepath.Abs("../../bin/kubectl-kick")
 		Expect(err).NotTo(HaveOccurred())

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
@@ -156,31 +157,45 @@ func adopted(ctx context.Context, namespace string, objects ...client.Object) {
 // barriers numbers the canaries.
 var barriers int
 
-// barrier returns when KICK has dealt with whatever happened in the namespace before: a canary that changed after it
+// barrier returns when KICK has dealt with whatever happened in the namespaces before: a canary that changed after it
 // has been restarted. It stands in for "wait, and nothing happens".
-func barrier(ctx context.Context, namespace string) {
+func barrier(ctx context.Context, namespaces ...string) {
 	GinkgoHelper()
 	barriers++
 	name := fmt.Sprintf("canary-%d", barriers)
-	source, canary := secret(namespace, name, "before"), deployment(namespace, name, envFromSecret(name))
-	create(ctx, source, canary)
-	rolledOut(ctx, canary)
-	var policies v1alpha1.KickPolicyList
-	Expect(k8s.List(ctx, &policies, client.InNamespace(namespace))).To(Succeed())
-	if len(policies.Items) == 0 {
-		create(ctx, &v1alpha1.KickPolicy{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-			Spec: v1alpha1.KickPolicySpec{
-				Restart: v1alpha1.Restart{QuietPeriod: &metav1.Duration{}, MinInterval: &metav1.Duration{}},
-				Discovery: v1alpha1.Discovery{
-					WorkloadSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": name}},
-				},
-			},
-		})
+	var sources, canaries []client.Object
+	for _, namespace := range namespaces {
+		sources = append(sources, secret(namespace, name, "before"))
+		canaries = append(canaries, deployment(namespace, name, envFromSecret(name)))
 	}
-	reached(ctx, v1alpha1.PhaseNoLongerRequired, canary)
-	rewrite(ctx, source, "after")
-	reached(ctx, v1alpha1.PhaseSucceeded, canary)
+	create(ctx, sources...)
+	create(ctx, canaries...)
+	rolledOut(ctx, canaries...)
+	for _, canary := range canaries {
+		if !selected(ctx, canary) {
+			create(ctx, labelled(canary.GetNamespace(), name))
+		}
+	}
+	reached(ctx, v1alpha1.PhaseNoLongerRequired, canaries...)
+	for _, source := range sources {
+		rewrite(ctx, source, "after")
+	}
+	reached(ctx, v1alpha1.PhaseSucceeded, canaries...)
+}
+
+// selected tells whether some policy selects a workload.
+func selected(ctx context.Context, w client.Object) bool {
+	GinkgoHelper()
+	var policies v1alpha1.KickPolicyList
+	Expect(k8s.List(ctx, &policies, client.InNamespace(w.GetNamespace()))).To(Succeed())
+	for i := range policies.Items {
+		selector, err := metav1.LabelSelectorAsSelector(&policies.Items[i].Spec.Discovery.WorkloadSelector)
+		Expect(err).NotTo(HaveOccurred())
+		if selector.Matches(labels.Set(w.GetLabels())) {
+			return true
+		}
+	}
+	return false
 }
 
 // scaleKick sets the number of replicas of KICK and waits until that many are ready.

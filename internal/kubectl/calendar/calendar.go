@@ -253,7 +253,6 @@ const (
 func (c Calendar) drawing() *picture.Drawing {
 	width, below := left+24*hour+right, top+float64(len(c.Days))*row
 	d := picture.New(int(width), int(below+legend), c.title())
-	d.Text(16, 26, "title", c.title())
 	for h := 0; h <= 24; h += 3 {
 		x := left + float64(h)*hour
 		d.Line(x, top-6, x, below, "")

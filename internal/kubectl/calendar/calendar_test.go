@@ -34,6 +34,13 @@ var cases = map[string]struct {
 	"nights": {policyWith(v1alpha1.KickPolicySpec{},
 		window(v1alpha1.WindowAllow, "0 22 * * 1-5", "4h30m", "Europe/Berlin"), window(v1alpha1.WindowDeny, "0 0 7 8 *", "24h", "Europe/Berlin")),
 		"2026-08-05T12:20:00Z", 6, nil},
+	"month": {&v1alpha1.KickPolicy{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "payments-reconciliation-of-the-north-american-subsidiary", Name: "nightly-windows-and-the-freezes-of-the-finance-department"},
+		Spec: v1alpha1.KickPolicySpec{Schedule: v1alpha1.Schedule{Windows: []v1alpha1.Window{
+			window(v1alpha1.WindowAllow, "0 */6 * * *", "45m", "America/Argentina/ComodRivadavia"), window(v1alpha1.WindowAllow, "30 22 * * 6", "26h", "America/Argentina/ComodRivadavia"),
+			window(v1alpha1.WindowDeny, "0 0 12 8 *", "72h", "America/Argentina/ComodRivadavia"),
+		}}},
+	}, "2026-08-05T12:20:00Z", 31, nil},
 	"always":     {policyWith(v1alpha1.KickPolicySpec{Suspend: true}), "2026-08-05T12:20:00Z", 2, nil},
 	"never":      {policyWith(v1alpha1.KickPolicySpec{}, window(v1alpha1.WindowDeny, "0 0 * * *", "24h", "")), "2026-08-05T12:20:00Z", 2, nil},
 	"unreadable": {policyWith(v1alpha1.KickPolicySpec{DryRun: true}, window(v1alpha1.WindowAllow, "bad", "1h", "")), "2026-08-05T12:20:00Z", 2, nil},

@@ -224,6 +224,8 @@ func verdictOf(in Input, explanation request.Explanation) Verdict {
 		return Verdict{Undecided, "no change of a source that counts is on record"}
 	case explanation.Stale && !in.Facts.Evidence.Rollout.Complete:
 		return Verdict{Undecided, "some change is not proved to be carried, and the Pods are judged when the rollout is complete"}
+	case !explanation.Stale && toRead(in) != "":
+		return Verdict{Undecided, "every change that KICK has read is carried, and " + toRead(in)}
 	case explanation.Stale:
 		return Verdict{Stale, "some container does not provably carry the last change of a source it reads"}
 	default:
@@ -254,6 +256,8 @@ func decisionOf(in Input, explanation request.Explanation) Decision {
 			"that new Pods need cannot be seen" + lastWord(in.Request)}
 	case step.Stamp != "":
 		decision.Action = ActionRestart
+	case toRead(in) != "" && untilRead(step.Status.Phase, decision.Reason):
+		return Decision{Action: ActionWait, Message: toRead(in)}
 	case step.Status.Phase.Terminal():
 		decision.Action = ActionNothing
 	case decision.Reason == v1alpha1.ReasonRollingOut:
@@ -273,15 +277,32 @@ func withoutRequest(in Input) (Decision, bool) {
 		return Decision{Action: ActionUnknown, Message: "this cannot be told without what could not be seen"}, true
 	case stale:
 		return Decision{}, false
-	case len(in.Facts.Unread) > 0:
-		return Decision{Action: ActionWait, Message: "KICK is about to read " + strings.Join(in.Facts.Unread, ", ")}, true
-	case in.Facts.Unobserved:
-		return Decision{Action: ActionWait, Message: "KICK has yet to read a source for the first time"}, true
+	case toRead(in) != "":
+		return Decision{Action: ActionWait, Message: toRead(in)}, true
 	case !in.Facts.Evidence.Rollout.Complete:
 		return Decision{Action: ActionNothing, Message: "a change leads to a request; Pods are judged when the rollout is complete"}, true
 	default:
 		return Decision{Action: ActionNothing, Message: "there is no request, and none is needed; the next change leads to one"}, true
 	}
+}
+
+// untilRead tells whether a state may not last once more is read: a request may be opened again, or what is missing found.
+func untilRead(phase v1alpha1.Phase, reason string) bool {
+	return phase.Terminal() || reason == v1alpha1.ReasonMissingSource
+}
+
+// toRead says what KICK has yet to read before it can decide for good, empty for nothing.
+func toRead(in Input) string {
+	if len(in.Facts.Unread) > 0 {
+		return "KICK is about to read " + strings.Join(in.Facts.Unread, ", ")
+	}
+	for _, reference := range in.References {
+		// Where the ledger could not be read this is not known of any source.
+		if in.Standings[reference.Source].Standing == Unobserved {
+			return fmt.Sprintf("KICK has yet to read the %s %s for the first time", reference.Kind, reference.Name)
+		}
+	}
+	return ""
 }
 
 // lastWord is what KICK itself says in the request.

@@ -27,11 +27,12 @@ svg line { stroke: var(--line); stroke-width: 1; } svg line.now { stroke: var(--
 
 // pageStyle is what pages have beside that.
 const pageStyle = `
-body { margin: 2rem auto; max-width: 64rem; padding: 0 1rem; background: var(--back); color: var(--text);
+body { margin: 2rem auto; max-width: 76rem; padding: 0 1rem; background: var(--back); color: var(--text);
   font: 15px/1.5 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; }
-h1 { font-size: 1.4rem; } .scroll { overflow-x: auto; } svg { max-width: 100%; height: auto; }
+h1 { font-size: 1.4rem; } .scroll { overflow-x: auto; } .scroll svg { display: block; }
 table { border-collapse: collapse; margin-top: 1.5rem; font-size: 13px; } th, td { border-bottom: 1px solid var(--line);
   padding: .3rem .8rem .3rem 0; text-align: left; vertical-align: top; } th { color: var(--muted); font-weight: 600; }
+td:not(:last-child) { white-space: nowrap; }
 `
 
 // Drawing is a drawing in progress. All texts are escaped.
@@ -41,7 +42,7 @@ type Drawing struct {
 	title         string
 }
 
-// New begins a drawing.
+// New begins a drawing. A drawing by itself bears its title, at the top; a page bears it above the drawing.
 func New(width, height int, title string) *Drawing {
 	return &Drawing{width: width, height: height, title: title}
 }
@@ -96,15 +97,31 @@ func tooltip(tip string) string {
 	return "<title>" + escape(tip) + "</title>"
 }
 
+// Shorten cuts a text in its middle, so that it has at most so many characters: what names of one kind differ in is mostly
+// at their ends.
+func Shorten(text string, most int) string {
+	runes := []rune(text)
+	if len(runes) <= most {
+		return text
+	}
+	head := (most - 1) / 2
+	return string(runes[:head]) + "…" + string(runes[len(runes)-(most-1-head):])
+}
+
 // inline is the drawing without its style.
 func (d *Drawing) inline(inside string) string {
 	return fmt.Sprintf("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" role=\"img\">\n"+
 		"<title>%s</title>\n%s%s</svg>\n", d.width, d.height, d.width, d.height, escape(d.title), inside, d.body.String())
 }
 
+// titleWidth is what a character of a title takes.
+const titleWidth = 9.5
+
 // WriteSVG writes the drawing as a file of its own.
 func (d *Drawing) WriteSVG(out io.Writer) error {
-	_, err := io.WriteString(out, d.inline("<style>"+style+"</style>\n"))
+	title := Shorten(d.title, int(float64(d.width)/titleWidth))
+	head := "<style>" + style + "</style>\n<text x=\"16.0\" y=\"26.0\" class=\"title\">" + escape(title) + "</text>\n"
+	_, err := io.WriteString(out, d.inline(head))
 	return err
 }
 

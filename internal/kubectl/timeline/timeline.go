@@ -70,6 +70,7 @@ func Of(requests []v1alpha1.KickRequest, events []eventsv1.Event, from, now time
 		lane.changes(&r.Status)
 		lane.tell(told[i], now)
 		lane.remember(r, now)
+		lane.end(&r.Status)
 		lane.Items = slices.DeleteFunc(lane.Items, func(item Item) bool {
 			return item.From.Before(from) && !item.Going && (item.To == nil || item.To.Before(from))
 		})
@@ -146,7 +147,7 @@ func (l *Lane) remember(r *v1alpha1.KickRequest, now time.Time) {
 		return
 	}
 	if status.Phase.Terminal() && status.CompletedAt != nil {
-		l.end(status, ready.Reason+": "+ready.Message)
+		l.complete(status, ready.Reason+": "+ready.Message)
 	}
 	if status.Phase.Waiting() {
 		l.wait(status, ready.LastTransitionTime.Time, ready.Reason+": "+ready.Message, now)
@@ -200,13 +201,40 @@ func (l *Lane) restart(status *v1alpha1.KickRequestStatus, current *v1alpha1.Rol
 	l.Items = append(l.Items, rollout)
 }
 
-func (l *Lane) end(status *v1alpha1.KickRequestStatus, text string) {
+func (l *Lane) complete(status *v1alpha1.KickRequestStatus, text string) {
 	kind := Done
 	if status.Phase == v1alpha1.PhaseFailed {
 		kind = Failed
 	}
 	if !l.has(kind, status.CompletedAt.Time) {
 		l.Items = append(l.Items, Item{Kind: kind, From: status.CompletedAt.Time, Text: text})
+	}
+}
+
+// end ends what no event has ended and does not go on, by what the request says: events may get lost.
+func (l *Lane) end(status *v1alpha1.KickRequestStatus) {
+	var ends []time.Time // of waits and rollouts
+	if current := status.CurrentRollout; current != nil {
+		if at, err := time.Parse(time.RFC3339Nano, current.Stamp); err == nil {
+			ends = append(ends, at)
+		}
+	}
+	if status.CompletedAt != nil {
+		ends = append(ends, status.CompletedAt.Time)
+	}
+	for i := range l.Items {
+		item := &l.Items[i]
+		goesOn := item.Kind == Wait && status.Phase.Waiting() || item.Kind == Rollout && request.Restarting(status)
+		if !item.Going || goesOn {
+			continue
+		}
+		item.Going, item.To = false, &item.From // When it ended is not known, unless it is one of these:
+		for _, at := range ends {
+			if at.After(item.From.Add(near)) {
+				item.To = &at
+				break
+			}
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package timeline_test
 import (
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -75,8 +76,43 @@ func day() timeline.Timeline {
 	return timeline.Of(requests, events, at(-4*3600), noon)
 }
 
+// crowded is a night on which much happened, to workloads with long names.
+func crowded() timeline.Timeline {
+	var requests []v1alpha1.KickRequest
+	var events []eventsv1.Event
+	for i := range 14 {
+		name := fmt.Sprintf("payments-reconciliation-worker-%d", i)
+		if i%5 == 0 {
+			name += "-of-a-team-that-likes-long-names-and-has-many-of-them"
+		}
+		stamped := -40000 + 2500*i
+		completed := micro(stamped + 90 + 40*i)
+		requests = append(requests, requestOf(name, v1alpha1.KickRequestStatus{
+			Phase: v1alpha1.PhaseSucceeded, Causes: secretAt(stamped - 600), CompletedAt: &completed,
+			CurrentRollout: &v1alpha1.Rollout{
+				Stamp: at(stamped).Format(time.RFC3339Nano), StartedAt: micro(stamped), Covers: secretAt(stamped - 600),
+			},
+		}, v1alpha1.ReasonSucceeded, "the restart is complete"))
+		events = append(events, event("KickRequest", "deployment-"+name, "request-"+name, "KickWaiting", "QuietPeriod: collecting changes", stamped-600))
+	}
+	return timeline.Of(requests, events, at(-24*3600), noon)
+}
+
+// An event that got lost does not make what it would have ended go on for ever.
+func TestWhatARequestHasEndedDoesNotGoOn(t *testing.T) {
+	for _, lane := range crowded().Lanes {
+		for _, item := range lane.Items {
+			if item.Going || item.Kind == timeline.Wait && item.To.Sub(item.From) != 10*time.Minute {
+				t.Errorf("%s: %+v", lane.Workload, item)
+			}
+		}
+	}
+}
+
 func TestTimelines(t *testing.T) {
-	for name, line := range map[string]timeline.Timeline{"day": day(), "nothing": timeline.Of(nil, nil, at(-3600), noon)} {
+	for name, line := range map[string]timeline.Timeline{
+		"day": day(), "nothing": timeline.Of(nil, nil, at(-3600), noon), "crowded": crowded(),
+	} {
 		for suffix, write := range map[string]func(io.Writer) error{".txt": line.WriteText, ".svg": line.WriteSVG, ".html": line.WriteHTML} {
 			t.Run(name+suffix, func(t *testing.T) {
 				var out strings.Builder

@@ -55,20 +55,39 @@ func shortly(d time.Duration) string {
 
 // Measures of the drawing.
 const (
-	left, top, right = 220.0, 70.0, 40.0
-	span             = 760.0
-	row              = 44.0
-	legend           = 48.0
+	top, right = 70.0, 40.0
+	span       = 760.0
+	row        = 44.0
+	legend     = 48.0
+	edge       = 16.0
+
+	// Names are as long as they are, within limits.
+	narrowest     = 220.0
+	letter        = 7.5
+	longestName   = 42
+	spaceForNames = edge + 12
 )
 
-// axis is the time that a drawing covers.
+// axis is the time that a drawing covers, and where it begins.
 type axis struct {
 	from, to time.Time
+	left     float64
+}
+
+// left is where the names end.
+func (t Timeline) left() float64 {
+	left := narrowest
+	for _, lane := range t.Lanes {
+		for _, name := range []string{lane.Workload, lane.Namespace} {
+			left = max(left, spaceForNames+letter*float64(min(len(name), longestName)))
+		}
+	}
+	return left
 }
 
 // axis begins with the first item and ends with the last.
 func (t Timeline) axis() axis {
-	a := axis{from: t.Now, to: t.Now}
+	a := axis{from: t.Now, to: t.Now, left: t.left()}
 	for _, lane := range t.Lanes {
 		for _, item := range lane.Items {
 			if item.From.Before(a.from) {
@@ -91,7 +110,7 @@ func (t Timeline) axis() axis {
 
 func (a axis) x(at time.Time) float64 {
 	part := float64(at.Sub(a.from)) / float64(a.to.Sub(a.from))
-	return left + span*math.Min(1, math.Max(0, part))
+	return a.left + span*math.Min(1, math.Max(0, part))
 }
 
 // steps are distances between ticks that people read easily.
@@ -125,10 +144,9 @@ func (t Timeline) title() string { return "What KICK did, and why" }
 
 func (t Timeline) drawing() *picture.Drawing {
 	below := top + float64(len(t.Lanes))*row
-	d := picture.New(int(left+span+right), int(below+legend), t.title())
 	a := t.axis()
-	d.Text(16, 26, "title", t.title())
-	d.Text(left+span, 26, "muted end", fmt.Sprintf("%s to %s UTC", a.from.UTC().Format(instantFormat), a.to.UTC().Format(instantFormat)))
+	d := picture.New(int(a.left+span+right), int(below+legend), t.title())
+	d.Text(a.left+span, 26, "muted end", fmt.Sprintf("%s to %s UTC", a.from.UTC().Format(instantFormat), a.to.UTC().Format(instantFormat)))
 	for at := a.from.UTC().Truncate(a.step()).Add(a.step()); at.Before(a.to); at = at.Add(a.step()) {
 		d.Line(a.x(at), top-8, a.x(at), below, "")
 		d.Text(a.x(at), top-14, "muted mid", at.Format(a.format()))
@@ -137,14 +155,14 @@ func (t Timeline) drawing() *picture.Drawing {
 		lane.draw(d, a, top+float64(i)*row)
 	}
 	d.Line(a.x(t.Now), top-8, a.x(t.Now), below, "now")
-	drawLegend(d, below+30)
+	drawLegend(d, a.left, below+30)
 	return d
 }
 
 func (l Lane) draw(d *picture.Drawing, a axis, y float64) {
-	d.Text(16, y+20, "", l.Workload)
-	d.Text(16, y+34, "muted", l.Namespace)
-	d.Bar(picture.Box{X: left, Y: y + 16, Width: span, Height: 12}, "plain", "")
+	d.Text(edge, y+20, "", picture.Shorten(l.Workload, longestName))
+	d.Text(edge, y+34, "muted", picture.Shorten(l.Namespace, longestName))
+	d.Bar(picture.Box{X: a.left, Y: y + 16, Width: span, Height: 12}, "plain", "")
 	for _, last := range []bool{true, false} { // Instants are drawn over what lasts.
 		for _, item := range l.Items {
 			if (item.To != nil) == last {
@@ -175,8 +193,7 @@ func (i Item) draw(d *picture.Drawing, a axis, y float64) {
 	}
 }
 
-func drawLegend(d *picture.Drawing, y float64) {
-	x := left
+func drawLegend(d *picture.Drawing, x, y float64) {
 	next := func(label string, mark func()) {
 		mark()
 		d.Text(x+18, y, "muted", label)
