@@ -98,7 +98,8 @@ func (j *judge) restrained(s stamping, v view, asked bool) {
 	still := s.w.spec.id.stamp == s.w.kicks.value && s.w.kicks.by == s.m
 	interval := v.rules.longest(func(r v1alpha1.Restart) *metav1.Duration { return r.MinInterval })
 	ahead := s.w.kicks.at.Sub(s.decidedAt)
-	if still && interval > 0 && ahead > tolerance-interval && ahead <= clockDifference {
+	repeated := s.stored.Status.CurrentRollout.Attempts > 0 // A removed stamp, even one that has come back since.
+	if still && !repeated && interval > 0 && ahead > tolerance-interval && ahead <= clockDifference {
 		j.fail("I5: %s is stamped at %s after %s", s.w.key, s.decidedAt, s.w.kicks.at)
 	}
 	// A successor whose clock is a little behind carries out what was decided before it.

@@ -39,7 +39,10 @@ func (m *machine) restart(stale freshness.Changes) Step {
 		return Step{Need: NeedRoom}
 	}
 	due := m.due()
-	if m.decided(due) {
+	switch {
+	case m.decided(due) && m.restored():
+		return m.takeBack()
+	case m.decided(due):
 		return m.retry()
 	}
 	if due.Attempts = m.repeats(due); due.Attempts > maxAttempts {
@@ -112,6 +115,18 @@ func (m *machine) retry() Step {
 		return step
 	}
 	return Step{Status: m.status, Stamp: stamp}
+}
+
+// restored tells whether a removed stamp, which is about to be written again with another value, is back on the template.
+func (m *machine) restored() bool {
+	return m.status.CurrentRollout.Attempts > 0 && m.facts.Stamp != "" && m.facts.Stamp == m.facts.Issued
+}
+
+// takeBack follows the restart whose stamp is back, instead of making another one for the same changes.
+func (m *machine) takeBack() Step {
+	m.status.CurrentRollout.Stamp, m.status.CurrentRollout.Issued = m.facts.Stamp, true
+	m.facts.Evidence.Carried = m.carried()
+	return m.watch()
 }
 
 // newStamp is the present time, and never the value that the template carries: an equal one would roll nothing.

@@ -234,6 +234,28 @@ func TestAStampRemovedFromFreshPodsIsLeftAlone(t *testing.T) {
 	}
 }
 
+// Whoever removed the stamp, or another one, puts it back between the decision to write it again and the write.
+func TestARemovedStampThatIsBackIsNotWrittenAgain(t *testing.T) {
+	w := newWorld(t)
+	w.kick()
+	first := w.facts.Stamp
+	w.decide()
+	w.facts.Stamp, w.facts.Issued = "", first
+	w.revision = rollout.Revision{Name: "web-1", CreatedAt: at(0)}
+	w.complete()
+	w.startPods(1)
+	w.pass(20)
+	if again := w.decide(); again.Stamp == "" || again.Stamp == first {
+		t.Fatalf("stamps %q", again.Stamp)
+	}
+	w.issue(first)
+	w.decide()
+	w.pass(1)
+	w.complete()
+	w.decide()
+	w.expect("Executing/Stamping", "Executing/RollingOut", "Executing/Stamping", "Executing/RollingOut", "Succeeded/Succeeded")
+}
+
 func TestARefusedStampIsSaidAndTriedAgainSlowly(t *testing.T) {
 	w := newWorld(t)
 	first := w.decide()
