@@ -131,6 +131,7 @@ func newMachine(status v1alpha1.KickRequestStatus, facts Facts, settings Setting
 		now:      now,
 	}
 	machine.addManual()
+	machine.takeBack()
 	machine.facts.Evidence.Carried = machine.carried()
 	machine.facts.Evidence.Stamp = facts.Stamp
 	return machine

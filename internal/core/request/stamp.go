@@ -39,10 +39,7 @@ func (m *machine) restart(stale freshness.Changes) Step {
 		return Step{Need: NeedRoom}
 	}
 	due := m.due()
-	switch {
-	case m.decided(due) && m.restored():
-		return m.takeBack()
-	case m.decided(due):
+	if m.decided(due) {
 		return m.retry()
 	}
 	if due.Attempts = m.repeats(due); due.Attempts > maxAttempts {
@@ -117,16 +114,14 @@ func (m *machine) retry() Step {
 	return Step{Status: m.status, Stamp: stamp}
 }
 
-// restored tells whether a removed stamp, which is about to be written again with another value, is back on the template.
-func (m *machine) restored() bool {
-	return m.status.CurrentRollout.Attempts > 0 && m.facts.Stamp != "" && m.facts.Stamp == m.facts.Issued
-}
-
-// takeBack follows the restart whose stamp is back, instead of making another one for the same changes.
-func (m *machine) takeBack() Step {
-	m.status.CurrentRollout.Stamp, m.status.CurrentRollout.Issued = m.facts.Stamp, true
-	m.facts.Evidence.Carried = m.carried()
-	return m.watch()
+// takeBack follows the restart whose stamp was removed, and is back on the template before it is written again with another
+// value: its changes have their restart.
+func (m *machine) takeBack() {
+	current := m.status.CurrentRollout
+	again := m.status.Phase == v1alpha1.PhaseExecuting && current != nil && current.Attempts > 0 && !m.issued(current)
+	if again && m.facts.Stamp != "" && m.facts.Stamp == m.facts.Issued {
+		current.Stamp, current.Issued = m.facts.Stamp, true
+	}
 }
 
 // newStamp is the present time, and never the value that the template carries: an equal one would roll nothing.
