@@ -119,7 +119,10 @@ func (i *inspector) reportOn(ctx context.Context, target *workload.Workload) (ex
 	if err != nil {
 		return explain.Report{}, err
 	}
-	look := &look{inspector: i, target: target, request: present, standings: map[deps.Source]explain.Standed{}}
+	look := &look{
+		inspector: i, target: target, request: present, standings: map[deps.Source]explain.Standed{},
+		written: map[deps.Source]*metav1.PartialObjectMetadata{},
+	}
 	gathered, err := look.gather(ctx)
 	if err != nil {
 		return explain.Report{}, err
@@ -152,7 +155,9 @@ type look struct {
 	target    *workload.Workload
 	request   *v1alpha1.KickRequest
 	standings map[deps.Source]explain.Standed
-	notes     []string
+	// written is the metadata of the sources that exist and may be seen.
+	written map[deps.Source]*metav1.PartialObjectMetadata
+	notes   []string
 	// blind is true where nothing is known of when the sources changed.
 	blind bool
 	// guessed is true where sources could not be looked at.
@@ -285,7 +290,7 @@ func (l *look) scopeOf(ctx context.Context, scopes *facts.Scopes, other *v1alpha
 func (l *look) Get(key source.Key) *observation.Record {
 	if l.records != nil {
 		if record := l.records.Get(key); record != nil || !l.observe {
-			return record
+			return l.upToDate(record, l.written[key.Source])
 		}
 	} else if record := l.shownChange(key); record != nil {
 		l.told++
@@ -295,6 +300,28 @@ func (l *look) Get(key source.Key) *observation.Record {
 		return l.firstSight(key)
 	}
 	return nil
+}
+
+// upToDate is the record of a source as KICK has it in memory: a write of labels or annotations does not get into the ledger,
+// where the version of the source stays behind for good. After a while a running KICK has read whatever was written.
+func (l *look) upToDate(record *observation.Record, metadata *metav1.PartialObjectMetadata) *observation.Record {
+	if record == nil || metadata == nil || !l.installed.runs() || l.now().Before(lastWritten(metadata).Add(unrecorded)) {
+		return record
+	}
+	read := *record
+	read.ResourceVersion = metadata.ResourceVersion
+	return &read
+}
+
+// lastWritten is when an object was last written, as far as the API server dates that.
+func lastWritten(metadata *metav1.PartialObjectMetadata) time.Time {
+	last := metadata.CreationTimestamp.Time
+	for i := range metadata.ManagedFields {
+		if at := metadata.ManagedFields[i].Time; at != nil && at.After(last) {
+			last = at.Time
+		}
+	}
+	return last
 }
 
 // shownChange is what the request shows of a source. Which version of it KICK has read the request does not tell.
@@ -361,6 +388,9 @@ func (l *look) stand(ctx context.Context, scopes *facts.Scopes) error {
 		}
 		if err != nil {
 			return err
+		}
+		if metadata != nil {
+			l.written[reference.Source] = metadata
 		}
 		if standed := l.standing(reference, key, metadata, scope); standed.Standing != explain.Counts {
 			l.standings[reference.Source] = standed

@@ -46,6 +46,9 @@ func installationOf(deployment *appsv1.Deployment) *installation {
 	return found
 }
 
+// runs tells whether a replica of KICK is ready.
+func (i *installation) runs() bool { return i != nil && i.deployment.Status.ReadyReplicas > 0 }
+
 func (i *installation) list(name string) []string {
 	if i == nil || i.arguments[name] == "" {
 		return nil

@@ -175,7 +175,10 @@ func (w *waiter) look(ctx context.Context) (seen, error) {
 	if err != nil {
 		return seen{}, err
 	}
-	look := &look{inspector: w.inspector, target: target, request: present, standings: map[deps.Source]explain.Standed{}}
+	look := &look{
+		inspector: w.inspector, target: target, request: present, standings: map[deps.Source]explain.Standed{},
+		written: map[deps.Source]*metav1.PartialObjectMetadata{},
+	}
 	gathered, err := look.gather(ctx)
 	if err != nil {
 		return seen{}, err
@@ -224,8 +227,7 @@ func (w *waiter) reached(record *observation.Record, was *metav1.PartialObjectMe
 	if order, err := resourceversion.CompareResourceVersion(record.ResourceVersion, was.ResourceVersion); err == nil && order >= 0 {
 		return true
 	}
-	runs := w.installed != nil && w.installed.deployment.Status.ReadyReplicas > 0
-	return runs && w.now().After(w.began.Add(unrecorded))
+	return w.installed.runs() && w.now().After(w.began.Add(unrecorded))
 }
 
 // judge tells whether the changes that are waited for are carried, whatever came after them.

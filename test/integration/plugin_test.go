@@ -19,6 +19,7 @@ import (
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gbytes"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -235,6 +236,23 @@ var _ = Describe("kubectl kick explain", func() {
 		Expect(report.Verdict.Outcome).To(Equal(explain.Fresh))
 		Expect(report.Evidence).NotTo(BeEmpty())
 	}, NodeTimeout(patience*6))
+
+	It("is not led astray by a write that changes no content", func(ctx SpecContext) {
+		namespace := newNamespace(ctx)
+		w, db := deployment(namespace, "web", envFromSecret("db")), secret(namespace, "db", "1")
+		adopted(ctx, namespace, db, w)
+		By("waiting until the ledger is not written any more")
+		version := ""
+		Eventually(func() bool {
+			before := version
+			version = ledgerVersion(ctx, namespace)
+			return version == before
+		}).WithContext(ctx).WithPolling(2 * time.Second).Should(BeTrue())
+		change(ctx, db, func(s *corev1.Secret) { s.Annotations = map[string]string{"example.com/refreshed": "true"} })
+		Eventually(func() explain.Action { return explained(ctx, w).Decision.Action }).WithContext(ctx).Should(Equal(explain.ActionNothing))
+		Expect(ledgerVersion(ctx, namespace)).To(Equal(version), "the write is not on record")
+		restarted(ctx, 0, w)
+	}, NodeTimeout(patience*2))
 
 	It("says that it cannot tell without the ledger, and what a name must look like", func(ctx SpecContext) {
 		namespace := newNamespace(ctx)
