@@ -106,7 +106,7 @@ TEST_MODULES := $(patsubst %/go.mod,%,$(wildcard test/*/go.mod))
 RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
 .PHONY: test
-test: test-unit test-chart test-testbed test-integration test-faults ## Run all tests but for the long ones: bench, faults, fuzz, soak
+test: test-unit test-chart test-testbed test-integration test-faults ## Run all tests but for the long ones: bench, most faults, fuzz, soak
 
 .PHONY: test-unit
 test-unit: ## Run the tests of the main module, with the race detector where there is a C compiler
