@@ -241,13 +241,7 @@ var _ = Describe("kubectl kick explain", func() {
 		namespace := newNamespace(ctx)
 		w, db := deployment(namespace, "web", envFromSecret("db")), secret(namespace, "db", "1")
 		adopted(ctx, namespace, db, w)
-		By("waiting until the ledger is not written any more")
-		version := ""
-		Eventually(func() bool {
-			before := version
-			version = ledgerVersion(ctx, namespace)
-			return version == before
-		}).WithContext(ctx).WithPolling(2 * time.Second).Should(BeTrue())
+		version := settledLedger(ctx, namespace)
 		change(ctx, db, func(s *corev1.Secret) { s.Annotations = map[string]string{"example.com/refreshed": "true"} })
 		Eventually(func() explain.Action { return explained(ctx, w).Decision.Action }).WithContext(ctx).Should(Equal(explain.ActionNothing))
 		Expect(ledgerVersion(ctx, namespace)).To(Equal(version), "the write is not on record")

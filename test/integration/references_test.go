@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -163,8 +164,7 @@ var _ = Describe("What is no change of content", func() {
 		adopted(ctx, namespace, source, w)
 		var before v1alpha1.KickRequestList
 		Expect(k8s.List(ctx, &before, client.InNamespace(namespace))).To(Succeed())
-		Eventually(func() string { return ledgerVersionOrEmpty(ctx, namespace) }).ShouldNot(BeEmpty())
-		version := ledgerVersion(ctx, namespace)
+		version := settledLedger(ctx, namespace)
 
 		for i := range 8 {
 			touch := string(rune('a' + i))
@@ -240,4 +240,17 @@ func ledgerVersionOrEmpty(ctx context.Context, namespace string) string {
 		}
 	}
 	return ledger.ResourceVersion
+}
+
+// settledLedger returns the version of a ledger once nothing in it is pending and it is not written any more.
+func settledLedger(ctx context.Context, namespace string) string {
+	GinkgoHelper()
+	version := ""
+	Eventually(func(g Gomega) {
+		before := version
+		version = ledgerVersionOrEmpty(ctx, namespace)
+		g.Expect(version).NotTo(BeEmpty(), "changes are pending")
+		g.Expect(version).To(Equal(before), "it is still written")
+	}).WithContext(ctx).WithPolling(2 * time.Second).Should(Succeed())
+	return version
 }
