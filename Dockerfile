@@ -14,7 +14,7 @@ COPY . .
 RUN --mount=type=cache,target=/go/pkg/mod \
     --mount=type=cache,target=/build-cache \
     GOCACHE=/build-cache CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
-    go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o /out/manager ./cmd/manager
+    go build -tags grpcnotrace -trimpath -ldflags "-s -w -X main.version=$VERSION" -o /out/manager ./cmd/manager
 
 # Nothing but the binary: it is static, carries its zone data (time/tzdata), and
 # talks TLS only to the API server, whose CA the service account brings along.

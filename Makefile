@@ -10,6 +10,8 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 IMAGE ?= ghcr.io/kick-dev/kick
+# gRPC without its page of traces, which would keep half of the Kubernetes API in the manager (docs/adr/0010).
+TAGS := grpcnotrace
 # KICK=0 makes `make up` start the control plane without KICK.
 KICK ?= 1
 
@@ -38,7 +40,7 @@ help: ## Show this list
 
 .PHONY: build
 build: ## Build the manager and the plugin for kubectl: bin/manager, bin/kubectl-kick
-	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/ ./cmd/manager ./cmd/kubectl-kick
+	CGO_ENABLED=0 go build -tags $(TAGS) -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/ ./cmd/manager ./cmd/kubectl-kick
 
 .PHONY: docker-build
 docker-build: ## Build the container image (IMAGE=…, VERSION=…)
@@ -180,7 +182,7 @@ test-faults: bin/manager-faults bin/testbed ## Take a small sample of the faults
 # The tag gives the manager a clock that the tests can set wrong. go build decides whether there is anything to do.
 .PHONY: bin/manager-faults
 bin/manager-faults:
-	CGO_ENABLED=0 go build -tags wrongclock -trimpath -o $@ ./cmd/manager
+	CGO_ENABLED=0 go build -tags wrongclock,$(TAGS) -trimpath -o $@ ./cmd/manager
 
 # Needs Chromium (KICK_TEST_BROWSER=path names one). Without one it is Debian's where that can be installed, and else nothing is
 # looked at, which is said.

@@ -12,7 +12,7 @@ import (
 
 // flushDelay is how long a delivered change may stay marked as pending in the ledger, waiting for company. A crash in
 // between repeats the delivery, which changes nothing.
-const flushDelay = time.Second
+const flushDelay = 3 * time.Second
 
 // shutdownFlush bounds the last flush.
 const shutdownFlush = 3 * time.Second

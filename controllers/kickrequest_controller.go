@@ -8,8 +8,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
 	"github.com/kick-dev/kick/internal/cluster/facts"
@@ -192,7 +194,17 @@ func (r *kickRequestReconciler) apply(
 	if step.RecheckAt.IsZero() {
 		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{RequeueAfter: max(step.RecheckAt.Sub(now), time.Millisecond)}, nil
+	again := max(step.RecheckAt.Sub(now), time.Millisecond)
+	if request.Restarting(&stored.Status) {
+		return unhurriedly(again), nil
+	}
+	return ctrl.Result{RequeueAfter: again}, nil
+}
+
+// unhurriedly looks again at a restart under way. What becomes of it can wait for restarts that are due, also where it is
+// told before: the queue keeps the higher priority of two.
+func unhurriedly(after time.Duration) ctrl.Result {
+	return ctrl.Result{RequeueAfter: after, Priority: ptr.To(handler.LowPriority)}
 }
 
 // stamp writes the decided stamp to the workload.
@@ -209,7 +221,7 @@ func (r *kickRequestReconciler) stamp(
 		}
 		r.events.Kicked(target.Object(), stored)
 		ctrl.LoggerFrom(ctx).Info("restarted the workload", "stamp", value)
-		return ctrl.Result{RequeueAfter: r.settings.RolloutDeadline}, nil
+		return unhurriedly(r.settings.RolloutDeadline), nil
 	case refused(err):
 		r.attempts.setDenied(stored, value, err.Error(), r.clock.Now())
 		r.metrics.Restarted(target.Key.Kind, report.OutcomeDenied)

@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
@@ -200,7 +199,7 @@ func managerOptions(o options) ctrl.Options {
 func metricsOptions(o options) metricsserver.Options {
 	served := metricsserver.Options{BindAddress: o.metricsAddress, SecureServing: true}
 	if o.metricsAuth {
-		served.FilterProvider = filters.WithAuthenticationAndAuthorization
+		served.FilterProvider = scrapersOnly
 	}
 	return served
 }

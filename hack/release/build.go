@@ -19,7 +19,7 @@ func (r *release) path(file string) string { return filepath.Join(r.out, file) }
 func (r *release) buildBinaries(ctx context.Context) error {
 	for _, b := range r.binaries {
 		environment := []string{"CGO_ENABLED=0", "GOOS=" + b.os, "GOARCH=" + b.arch}
-		_, err := command(ctx, environment, "go", "build", "-trimpath", "-buildvcs=false",
+		_, err := command(ctx, environment, "go", "build", "-tags", "grpcnotrace", "-trimpath", "-buildvcs=false",
 			"-ldflags", "-s -w -X main.version="+r.version, "-o", r.path(b.file()), "./"+filepath.Join(r.commands, b.command))
 		if err != nil {
 			return fmt.Errorf("build %s: %w", b.file(), err)

@@ -46,9 +46,6 @@ func (b *bench) oneChange(ctx context.Context) error {
 	percentiles := b.report.stamps("change", latencies)
 	b.report.atMost(20, milliseconds(percentiles.P50), name, "change → stamp, p50", "ms")
 	b.report.atMost(40, milliseconds(percentiles.P99), name, "change → stamp, p99", "ms")
-	// A tool without memory or gate stamps in half the time that is asked of KICK.
-	b.report.againstReference(2, percentiles.P50, b.report.Reference["change"].P50, name, "change → stamp, p50")
-	b.report.againstReference(2, percentiles.P99, b.report.Reference["change"].P99, name, "change → stamp, p99")
 	b.report.atMost(requestsPerChange, float64(traffic.Total())/float64(b.options.repeat), name, "requests per change", "")
 	return nil
 }
@@ -76,7 +73,6 @@ func (b *bench) fanOut(ctx context.Context) error {
 	name := fmt.Sprintf("1 change, %d consumers", len(keys))
 	percentiles := b.report.stamps("fan-out", since(answered, at))
 	b.report.atMost(6, seconds(percentiles.Max), name, "last stamp", "s")
-	b.report.againstReference(0, percentiles.Max, b.report.Reference["fan-out"].Max, name, "last stamp")
 	b.report.atMost(requestsPerConsumer, float64(traffic.Total())/float64(len(keys)), name, "requests per consumer", "")
 	return nil
 }
@@ -107,7 +103,6 @@ func (b *bench) burst(ctx context.Context) error {
 	percentiles := b.report.stamps("burst", since(answered, at))
 	b.report.note(seconds(spread), name, "the changes took", "s")
 	b.report.atMost(10, seconds(percentiles.Max), name, "last stamp", "s")
-	b.report.againstReference(0, percentiles.Max, b.report.Reference["burst"].Max, name, "last stamp")
 	b.report.note(float64(traffic.Total())/float64(len(keys)), name, "requests per change", "")
 	return nil
 }

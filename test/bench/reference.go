@@ -36,8 +36,15 @@ type job struct {
 	consumer client.ObjectKey
 }
 
-// comparison measures the reference on the cluster that KICK has yet to see.
+// timesReference is how many times the time of the reference KICK may take for a change: the reference remembers nothing and
+// asks for no permission.
+const timesReference = 2
+
+// comparison measures the reference in place of KICK, which it stops.
 func (b *bench) comparison(ctx context.Context) error {
+	if err := b.stopKick(ctx); err != nil {
+		return err
+	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var workers sync.WaitGroup
@@ -73,6 +80,11 @@ func (b *bench) comparison(ctx context.Context) error {
 		return err
 	}
 	b.report.reference("burst", burst)
+	b.report.againstReference("change", "p50", timesReference, func(l Latencies) time.Duration { return l.P50 })
+	b.report.againstReference("change", "p99", timesReference, func(l Latencies) time.Duration { return l.P99 })
+	for _, phase := range []string{"fan-out", "burst"} {
+		b.report.againstReference(phase, "last stamp", 0, func(l Latencies) time.Duration { return l.Max })
+	}
 	return nil
 }
 

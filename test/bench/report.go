@@ -11,13 +11,13 @@ import (
 
 // Report is the outcome of a run, as it is written to the JSON file.
 type Report struct {
-	Shape   Shape                  `json:"shape"`
-	Version string                 `json:"version"`
-	Began   time.Time              `json:"began"`
-	Rows    []Row                  `json:"rows"`
-	Traffic map[string]Traffic     `json:"traffic"`
-	Usage   map[string]Usage       `json:"usage"`
-	Stamps  map[string][]Latencies `json:"stamps,omitempty"`
+	Shape   Shape                `json:"shape"`
+	Version string               `json:"version"`
+	Began   time.Time            `json:"began"`
+	Rows    []Row                `json:"rows"`
+	Traffic map[string]Traffic   `json:"traffic"`
+	Usage   map[string]Usage     `json:"usage"`
+	Stamps  map[string]Latencies `json:"stamps,omitempty"`
 	// Reference has the latencies of a client that does the least.
 	Reference map[string]Latencies `json:"reference,omitempty"`
 }
@@ -46,7 +46,7 @@ func (r Row) Met() bool { return r.Limit == nil || r.Measured <= *r.Limit }
 func newReport(shape Shape, version string) *Report {
 	return &Report{
 		Shape: shape, Version: version, Began: time.Now(), Traffic: map[string]Traffic{}, Usage: map[string]Usage{},
-		Stamps: map[string][]Latencies{}, Reference: map[string]Latencies{},
+		Stamps: map[string]Latencies{}, Reference: map[string]Latencies{},
 	}
 }
 
@@ -75,22 +75,25 @@ func (r *Report) reference(phase string, values []time.Duration) {
 	r.note(seconds(latencies.Max), "the reference, "+phase, "last stamp", "s")
 }
 
-// againstReference adds how many times the reference's a latency is, if the reference was measured. A limit of 0 is none.
-func (r *Report) againstReference(limit float64, measured, reference time.Duration, phase, measure string) {
-	switch ratio := float64(measured) / float64(reference); {
-	case reference == 0:
-	case limit == 0:
-		r.note(ratio, phase, measure+", against the reference", "times")
-	default:
-		r.atMost(limit, ratio, phase, measure+", against the reference", "times")
+// againstReference adds how many times as long as the reference KICK took in a phase, if both were measured. A limit of 0 is
+// none.
+func (r *Report) againstReference(phase, measure string, limit float64, of func(Latencies) time.Duration) {
+	measured, ok := r.Stamps[phase]
+	if !ok {
+		return
 	}
+	ratio := float64(of(measured)) / float64(of(r.Reference[phase]))
+	if limit == 0 {
+		r.note(ratio, "KICK against the reference", phase+", "+measure, "times")
+		return
+	}
+	r.atMost(limit, ratio, "KICK against the reference", phase+", "+measure, "times")
 }
 
 // stamps keeps the percentiles of latencies and returns them.
 func (r *Report) stamps(phase string, values []time.Duration) Latencies {
-	latencies := latenciesOf(values)
-	r.Stamps[phase] = append(r.Stamps[phase], latencies)
-	return latencies
+	r.Stamps[phase] = latenciesOf(values)
+	return r.Stamps[phase]
 }
 
 // Markdown writes the table.

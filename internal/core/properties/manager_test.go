@@ -21,7 +21,7 @@ import (
 // Delays of the manager, as in the controllers.
 const (
 	raceDelay   = 100 * time.Millisecond
-	flushDelay  = time.Second
+	flushDelay  = 3 * time.Second
 	denialPause = time.Minute
 )
 

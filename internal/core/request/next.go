@@ -130,7 +130,7 @@ func (m *machine) overdue(progress string) Step {
 
 // quickRollout is how long the progress of a rollout is not told. Most rollouts end before, and of those each step
 // would cost a write that nobody has the time to read.
-const quickRollout = 15 * time.Second
+const quickRollout = 30 * time.Second
 
 // rollOut waits for the Pods to be replaced, and says how far that is once it takes long.
 func (m *machine) rollOut(progress string, deadline time.Time) Step {
