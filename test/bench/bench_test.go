@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +44,10 @@ func TestKickAsksLittleOfTheAPIServer(t *testing.T) {
 		if tc.got > tc.atMost {
 			t.Errorf("%s: %d, want at most %d", tc.what, tc.got, tc.atMost)
 		}
+	}
+	capped := slices.IndexFunc(report.Rows, func(r Row) bool { return r.Measure == mostAtATime })
+	if capped < 0 || report.Rows[capped].Measured == 0 || !report.Rows[capped].Met() {
+		t.Errorf("the limit on concurrent restarts was not kept, or not looked at: row %d", capped)
 	}
 }
 

@@ -25,6 +25,8 @@ var phases = []phase{
 	{name: "change", run: (*bench).oneChange},
 	{name: "fan-out", run: (*bench).fanOut},
 	{name: "burst", run: (*bench).burst},
+	{name: "cap", run: (*bench).capped},
+	{name: "admission", run: (*bench).admission},
 	{name: "outage", run: (*bench).outage},
 	{name: "touches", run: (*bench).touches},
 	{name: "idle", run: (*bench).idle},

@@ -22,6 +22,10 @@ type sight struct {
 	complete map[client.ObjectKey]bool
 	stamps   map[client.ObjectKey]stamp
 	phases   map[client.ObjectKey]v1alpha1.Phase
+
+	// incomplete are those of the watched workloads that roll out, most the largest number of them at any update.
+	watched, incomplete map[client.ObjectKey]bool
+	most                int
 }
 
 // stamp is a value of restartedAt, or of what the reference writes, with the moment a watch showed it first.
@@ -68,10 +72,40 @@ func (s *sight) deployment(object any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.complete[key] = shown.Rollout().Complete
+	if s.watched[key] {
+		s.countIncomplete(key)
+	}
 	value := shown.Stamp() + shown.Object().(*appsv1.Deployment).Spec.Template.Annotations[referenceAnnotation]
 	if value != s.stamps[key].value {
 		s.stamps[key] = stamp{value: value, seen: now}
 	}
+}
+
+// watchIncomplete begins to count how many of the workloads roll out at the same time, and returns how to learn the most.
+func (s *sight) watchIncomplete(keys []client.ObjectKey) func() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watched, s.incomplete, s.most = map[client.ObjectKey]bool{}, map[client.ObjectKey]bool{}, 0
+	for _, key := range keys {
+		s.watched[key] = true
+		s.countIncomplete(key)
+	}
+	return func() int {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.watched = nil
+		return s.most
+	}
+}
+
+// countIncomplete takes a workload into account. The caller holds the lock.
+func (s *sight) countIncomplete(key client.ObjectKey) {
+	if s.complete[key] {
+		delete(s.incomplete, key)
+	} else {
+		s.incomplete[key] = true
+	}
+	s.most = max(s.most, len(s.incomplete))
 }
 
 func (s *sight) request(object any) {
