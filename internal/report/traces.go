@@ -229,7 +229,7 @@ func attributesOf(request *v1alpha1.KickRequest, reason string, restart *v1alpha
 // tell makes the spans of an answer.
 func (t *Traces) tell(a answer) {
 	ctx, root := t.tracer.Start(context.Background(), spanRestart,
-		trace.WithNewRoot(), trace.WithTimestamp(a.changed), trace.WithAttributes(a.attributes...))
+		trace.WithTimestamp(a.changed), trace.WithAttributes(a.attributes...))
 	for _, cause := range a.request.Status.Causes {
 		attributes := []attribute.KeyValue{attributeSourceKind.String(string(cause.Kind)), attributeSourceName.String(cause.Name)}
 		if len(cause.Keys) > 0 {

@@ -25,7 +25,10 @@ var noon = time.Date(2026, 8, 6, 12, 0, 0, 0, time.UTC)
 // at is so many seconds after noon.
 func at(seconds float64) time.Time { return noon.Add(time.Duration(seconds * float64(time.Second))) }
 
-func micro(seconds float64) metav1.MicroTime { return metav1.NewMicroTime(at(seconds)) }
+// micro is what a status holds of an instant.
+func micro(seconds float64) metav1.MicroTime {
+	return metav1.NewMicroTime(at(seconds).Truncate(time.Microsecond))
+}
 
 // story is a request whose status is stored from time to time, and the traces that are told of it.
 type story struct {
@@ -231,6 +234,23 @@ func TestATraceForEachAnswer(t *testing.T) {
 				s.stamped(1).rollingOut(2).succeeded(5)
 			},
 			[]string{"kick restart 2-5", "  held back 2-2", "  rollout 2-5"},
+		},
+		"a person who asks by a clock that is ahead, and Pods that became fresh": {
+			func(s *story) {
+				s.request.Status.Causes = []v1alpha1.SourceChange{{Kind: v1alpha1.Manual, Name: "alice", ChangedAt: micro(60)}}
+				s.is(1, gate, v1alpha1.ReasonOutsideSchedule).is(5, v1alpha1.PhaseNoLongerRequired, v1alpha1.ReasonAlreadyFresh)
+			},
+			[]string{"kick restart 5-5", "  held back 5-5"},
+		},
+		"a clock that was set back during the rollout": {
+			func(s *story) { s.caused(map[string]float64{"db": 0}).stamped(1).rollingOut(12).succeeded(10) },
+			[]string{"kick restart 0-10", "  held back 0-10", "    Stamping 1-10", "  rollout 10-10"},
+		},
+		"waits end where the dates of the status begin": {
+			func(s *story) {
+				s.caused(map[string]float64{"db": 0}).stamped(1.0000004).rollingOut(1.5000006).succeeded(10)
+			},
+			[]string{"kick restart 0-10", "  held back 0-1.5", "    Stamping 1-1.5", "  rollout 1.5-10"},
 		},
 		"a request whose waits nobody remembers": {
 			func(s *story) {
