@@ -112,7 +112,7 @@ func sparingly(log logr.Logger) func(error) {
 	sometimes := &rate.Sometimes{Interval: faultPause}
 	return func(err error) {
 		sometimes.Do(func() {
-			log.Info("traces were dropped; whether others are is not said again for a while", "reason", err.Error(), "pause", faultPause.String())
+			log.Info("traces were dropped; that others are too is not said for a while", "reason", err.Error(), "while", faultPause.String())
 		})
 	}
 }

@@ -74,9 +74,11 @@ var _ = Describe("Traces", Serial, func() {
 		found, err := requestOf(ctx, w)
 		Expect(err).NotTo(HaveOccurred())
 		checkTrace(ctx, tracesOf(c, w)[0], found)
+		var sent strings.Builder
 		for _, request := range c.Requests() {
-			Expect(request.String()).NotTo(Or(ContainSubstring(before), ContainSubstring(after)))
+			sent.WriteString(request.String())
 		}
+		Expect(sent.String()).To(And(ContainSubstring(namespace), Not(ContainSubstring(before)), Not(ContainSubstring(after))))
 
 		By("the collector is gone")
 		c.Stop()
