@@ -86,7 +86,7 @@ func (o tracingOptions) start(namespace string, log logr.Logger) (traces *report
 		return nil, func() {}, nil
 	}
 	log = log.WithName("traces").WithValues("endpoint", o.endpoint.String())
-	otel.SetLogger(log)
+	otel.SetLogger(logr.New(terse{log.WithName("sdk").GetSink()}))
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(sparingly(log)))
 	ctx := context.Background()
 	process, err := tracedProcess(ctx, namespace)
@@ -112,10 +112,17 @@ func sparingly(log logr.Logger) func(error) {
 	sometimes := &rate.Sometimes{Interval: faultPause}
 	return func(err error) {
 		sometimes.Do(func() {
-			log.Info("traces were dropped; that others are too is not said for a while", "reason", err.Error(), "while", faultPause.String())
+			log.Info("traces were dropped; that others are too is not said for a while", "reason", err.Error())
 		})
 	}
 }
+
+// terse is a log of the SDK without the values that the SDK adds. They are those of environment variables that it does not
+// understand, and so perhaps credentials.
+type terse struct{ logr.LogSink }
+
+// Error implements logr.LogSink.
+func (t terse) Error(err error, message string, _ ...any) { t.LogSink.Error(err, message) }
 
 // tracedProcess is what the traces say about this process. The environment has the last word.
 func tracedProcess(ctx context.Context, namespace string) (*resource.Resource, error) {

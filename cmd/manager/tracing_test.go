@@ -101,7 +101,7 @@ func tellOf(traces *report.Traces, count int) {
 }
 
 func TestWithoutAnEndpointThereAreNoTraces(t *testing.T) {
-	traces, flush, err := tracingOptions{}.start("kick-system", logr.Discard())
+	traces, flush, err := tracingOptions{}.start("kick-system", quiet)
 	if traces != nil || err != nil {
 		t.Fatalf("%v, %v", traces, err)
 	}
@@ -131,7 +131,7 @@ func TestTracesSayWhichProcessSentThem(t *testing.T) {
 				t.Setenv(variable, value)
 			}
 			c := startCollector(t)
-			tell(t, "http://"+c.Address(), logr.Discard(), 1)
+			tell(t, "http://"+c.Address(), quiet, 1)
 			spans := c.Spans()
 			if len(spans) == 0 {
 				t.Fatal("no span came in")
@@ -149,16 +149,28 @@ func TestTheEnvironmentSetsWhatTheSDKReads(t *testing.T) {
 	t.Run("headers", func(t *testing.T) {
 		t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20t0k3n")
 		c := startCollector(t)
-		tell(t, "http://"+c.Address(), logr.Discard(), 1)
+		tell(t, "http://"+c.Address(), quiet, 1)
 		if got := c.Requests()[0].Headers.Get("authorization"); len(got) != 1 || got[0] != "Bearer t0k3n" {
 			t.Errorf("the header is %q", got)
+		}
+	})
+	t.Run("headers that make no sense, which are logged without their values", func(t *testing.T) {
+		for headers, want := range map[string]string{
+			"authorization=Bearer%20t0k3n%2": "escape header value", "t0k3n": "parse headers", "authorization t0k3n=x": "parse headers",
+		} {
+			t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", headers)
+			c, log := startCollector(t), &lines{}
+			tell(t, "http://"+c.Address(), log.logger(), 1)
+			if text := strings.Join(log.all(), "\n"); !strings.Contains(text, want) || strings.Contains(text, "t0k3n") {
+				t.Errorf("%s: the log says %q, want %q and no value", headers, text, want)
+			}
 		}
 	})
 	t.Run("sampling", func(t *testing.T) {
 		for sampler, want := range map[string]int{"always_on": 3 * 20, "always_off": 0} {
 			t.Setenv("OTEL_TRACES_SAMPLER", sampler)
 			c := startCollector(t)
-			tell(t, "http://"+c.Address(), logr.Discard(), 20)
+			tell(t, "http://"+c.Address(), quiet, 20)
 			if got := len(c.Spans()); got != want {
 				t.Errorf("%s: %d spans, want %d", sampler, got, want)
 			}
@@ -166,7 +178,7 @@ func TestTheEnvironmentSetsWhatTheSDKReads(t *testing.T) {
 		t.Setenv("OTEL_TRACES_SAMPLER", "parentbased_traceidratio")
 		t.Setenv("OTEL_TRACES_SAMPLER_ARG", "0.5")
 		c := startCollector(t)
-		tell(t, "http://"+c.Address(), logr.Discard(), 200)
+		tell(t, "http://"+c.Address(), quiet, 200)
 		if got := len(c.Spans()); got == 0 || got >= 3*200 || got%3 != 0 {
 			t.Errorf("%d spans, want those of some traces, and of these all", got)
 		}
@@ -196,7 +208,7 @@ func TestTheEnvironmentSetsWhatTheSDKReads(t *testing.T) {
 		t.Setenv("OTEL_EXPORTER_OTLP_CERTIFICATE", file("ca.crt", ours.authority))
 		t.Setenv("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", file("tls.crt", client.authority))
 		t.Setenv("OTEL_EXPORTER_OTLP_CLIENT_KEY", file("tls.key", keyOf(t, client)))
-		tell(t, endpoint, logr.Discard(), 1)
+		tell(t, endpoint, quiet, 1)
 		if len(c.Spans()) == 0 {
 			t.Error("no span came in over TLS")
 		}
@@ -222,6 +234,9 @@ func keyOf(t *testing.T, i issued) string {
 	}
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
+
+// quiet is a log that nobody reads.
+var quiet = (&lines{}).logger()
 
 // lines is a log that can be read.
 type lines struct {
