@@ -16,8 +16,8 @@ RUN --mount=type=cache,target=/go/pkg/mod \
     GOCACHE=/build-cache CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
     go build -tags grpcnotrace -trimpath -ldflags "-s -w -X main.version=$VERSION" -o /out/manager ./cmd/manager
 
-# Nothing but the binary: it is static, carries its zone data (time/tzdata), and
-# talks TLS only to the API server, whose CA the service account brings along.
+# The binary is static and carries its zone data (time/tzdata), and the service account
+# brings along the CA of the API server. Receivers of messages and traces need public CAs.
 FROM scratch
 ARG VERSION=dev
 LABEL org.opencontainers.image.title="kick" \
@@ -25,6 +25,7 @@ LABEL org.opencontainers.image.title="kick" \
       org.opencontainers.image.source="https://github.com/kick-dev/kick" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="$VERSION"
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /out/manager /manager
 USER 65532:65532
 ENTRYPOINT ["/manager"]

@@ -37,6 +37,7 @@ type kickRequestReconciler struct {
 	settings  request.Settings
 	events    *report.Events
 	metrics   *report.Metrics
+	traces    *report.Traces
 
 	gatherer *facts.Gatherer
 	attempts *attempts
@@ -186,6 +187,7 @@ func (r *kickRequestReconciler) apply(
 		if stored, err = r.requests.saveStatus(ctx, present, step.Status); err != nil {
 			return ctrl.Result{}, err
 		}
+		r.traces.Moved(present, stored, now)
 		r.announce(ctx, present, stored, target)
 	}
 	if step.Stamp != "" {

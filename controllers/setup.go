@@ -66,6 +66,8 @@ type Options struct {
 	GitOps owner.Options
 	// Notifying is what notifications may do.
 	Notifying Notifying
+	// Traces tells of each answered change how long that took; nil tells nobody.
+	Traces *report.Traces
 	// Clock tells the time of the API server.
 	Clock *servertime.Clock
 }
@@ -249,6 +251,7 @@ func (s *shell) addKickRequestController(mgr ctrl.Manager) error {
 		},
 		events:   s.events,
 		metrics:  s.metrics,
+		traces:   s.options.Traces,
 		gatherer: &facts.Gatherer{Scopes: s.scopes, Revisions: facts.NewRevisions(), Owners: s.owners, Room: slots.take},
 		attempts: s.attempts,
 		judged:   newJudged(),

@@ -161,6 +161,7 @@ func (s *shell) workloadOfRequest() handles[workload.Key] {
 			if deleted, ok := e.Object.(*v1alpha1.KickRequest); ok {
 				s.requests.gone(deleted)
 				s.attempts.forget(deleted)
+				s.options.Traces.Forget(deleted)
 			}
 			decide.Delete(ctx, e, q)
 		},

@@ -87,7 +87,12 @@ func run(o options) error {
 	}
 	// Everybody who is authenticated may read the version, and the date comes with it.
 	serverClock.AskWith(func(ctx context.Context) error { return answers.RESTClient().Get().AbsPath("/version").Do(ctx).Error() })
-	if err := addParts(mgr, o, serverClock); err != nil {
+	traces, flush, err := o.tracing.start(o.namespace, ctrl.Log)
+	if err != nil {
+		return fmt.Errorf("set up the traces: %w", err)
+	}
+	defer flush()
+	if err := addParts(mgr, o, serverClock, traces); err != nil {
 		return err
 	}
 	if err := mgr.AddReadyzCheck("watches", watches.Check); err != nil {
@@ -101,7 +106,7 @@ func run(o options) error {
 	return nil
 }
 
-func addParts(mgr ctrl.Manager, o options, serverClock *servertime.Clock) error {
+func addParts(mgr ctrl.Manager, o options, serverClock *servertime.Clock, traces *report.Traces) error {
 	if err := report.RegisterBuild(metrics.Registry, version); err != nil {
 		return fmt.Errorf("register the version: %w", err)
 	}
@@ -117,6 +122,7 @@ func addParts(mgr ctrl.Manager, o options, serverClock *servertime.Clock) error 
 		OverrideUnchecked:     !o.webhook,
 		GitOps:                o.gitOps.reader(o.watchNamespaces),
 		Notifying:             o.notifications.permitted(),
+		Traces:                traces,
 		Clock:                 serverClock,
 	})
 	if err != nil {

@@ -38,6 +38,7 @@ type options struct {
 	exempt               webhooks.Exemptions
 	gitOps               gitOpsOptions
 	notifications        notificationOptions
+	tracing              tracingOptions
 	showVersion          bool
 	logging              zap.Options
 }
@@ -52,6 +53,7 @@ func parseOptions(arguments []string) (options, error) {
 	o.bindServers(flags)
 	o.gitOps.bind(flags)
 	o.notifications.bind(flags)
+	o.tracing.bind(flags)
 	o.bindGuard(flags)
 	flags.BoolVar(&o.showVersion, "version", false, "Print the version and exit.")
 	o.logging.BindFlags(flags)

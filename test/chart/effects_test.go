@@ -36,6 +36,7 @@ var effects = map[string]struct{ values, upon string }{
 	"gitOps.argoCDLocalDestinations":         {values: `gitOps: {argoCDLocalDestinations: [production]}`},
 	"notifications.allowedHosts":             {values: `notifications: {allowedHosts: ["*.example.com"]}`},
 	"notifications.allowedSecrets":           {values: `notifications: {allowedSecrets: [shop/hook]}`},
+	"tracing.endpoint":                       {values: `tracing: {endpoint: "http://collector.observability:4317"}`},
 	"kubeAPI.qps":                            {values: `kubeAPI: {qps: 7}`},
 	"kubeAPI.burst":                          {values: `kubeAPI: {burst: 7}`},
 	"logging.level":                          {values: `logging: {level: debug}`},

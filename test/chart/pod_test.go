@@ -46,6 +46,7 @@ func TestEveryFlagFollowsItsValue(t *testing.T) {
 		"--argocd-local-destinations": {`gitOps: {argoCDLocalDestinations: [production]}`, "production"},
 		"--notification-hosts":        {`notifications: {allowedHosts: [a.test, "http://b.test:*"]}`, "a.test,http://b.test:*"},
 		"--notification-secrets":      {`notifications: {allowedSecrets: [shop/hook]}`, "shop/hook"},
+		"--otlp-traces-endpoint":      {`tracing: {endpoint: "https://otlp.example.com"}`, "https://otlp.example.com"},
 		"--kube-api-qps":              {`kubeAPI: {qps: 12.5}`, "12.5"},
 		"--kube-api-burst":            {`kubeAPI: {burst: 3000000}`, "3000000"},
 		"--metrics-bind-address":      {`metrics: {port: 1111}`, ":1111"},
@@ -75,7 +76,7 @@ func TestEveryFlagOfTheManagerHasAValue(t *testing.T) {
 	// Set by the chart, or about what only matters to a person at a terminal or one who measures, with extraArgs.
 	without := []string{"namespace", "pprof-bind-address", "service-account-name", "webhook-cert-dir", "version", "zap-devel", "zap-encoder", "zap-stacktrace-level", "zap-time-encoding", "kubeconfig"}
 	args := deployment(t, `{watchNamespaces: [shop], gitOps: {argoCDLocalDestinations: [x]},
-		notifications: {allowedHosts: [x], allowedSecrets: [x/y]},
+		notifications: {allowedHosts: [x], allowedSecrets: [x/y]}, tracing: {endpoint: "http://x"},
 		webhook: {guard: {exemptUsers: [x], exemptGroups: [x]}}}`).Spec.Template.Spec.Containers[0].Args
 	args = append(args, deployment(t, "").Spec.Template.Spec.Containers[0].Args...)
 	for _, flag := range managerFlags(t) {

@@ -22,6 +22,8 @@ func TestAWrongValueFailsTheInstall(t *testing.T) {
 		"a duration as a number":     {`requestTTL: 24`, "/requestTTL"},
 		"a host that is a URL":       {`notifications: {allowedHosts: ["https://a.test/path"]}`, "/notifications/allowedHosts/0"},
 		"a Secret of no namespace":   {`notifications: {allowedSecrets: [hook]}`, "/notifications/allowedSecrets/0"},
+		"a collector of no scheme":   {`tracing: {endpoint: "collector:4317"}`, "/tracing/endpoint"},
+		"a collector with a path":    {`tracing: {endpoint: "http://a.test:4318/v1/traces"}`, "/tracing/endpoint"},
 		"an unknown level":           {`logging: {level: verbose}`, "/logging/level"},
 		"an unknown pull policy":     {`image: {pullPolicy: Sometimes}`, "/image/pullPolicy"},
 		"half a digest":              {`image: {digest: "sha256:abc"}`, "/image/digest"},
