@@ -65,6 +65,8 @@ var effects = map[string]struct{ values, upon string }{
 	"resources":                              {values: `resources: {requests: {cpu: 1}}`},
 	"extraArgs":                              {values: `extraArgs: [--zap-encoder=console]`},
 	"extraEnv":                               {values: `extraEnv: [{name: A, value: b}]`},
+	"extraVolumes":                           {values: `extraVolumes: [{name: ca, configMap: {name: ca}}]`},
+	"extraVolumeMounts":                      {values: `extraVolumeMounts: [{name: ca, mountPath: /ca}]`},
 	"terminationGracePeriodSeconds":          {values: `terminationGracePeriodSeconds: 7`},
 	"podDisruptionBudget.enabled":            {values: `podDisruptionBudget: {enabled: false}`},
 	"podDisruptionBudget.maxUnavailable":     {values: `podDisruptionBudget: {maxUnavailable: 2}`},

@@ -112,6 +112,8 @@ func TestWhatIsAddedComesLastAndWhatTheChartNeedsStays(t *testing.T) {
 	d := deployment(t, `
 extraArgs: [--zap-encoder=console]
 extraEnv: [{name: GODEBUG, value: x509=1}]
+extraVolumes: [{name: ca, configMap: {name: ca}}]
+extraVolumeMounts: [{name: ca, mountPath: /ca}]
 podLabels: {app.kubernetes.io/name: other, tier: ops}
 commonLabels: {tier: common, app.kubernetes.io/instance: other, cost: none}
 podAnnotations: {kubectl.kubernetes.io/default-container: other, a: b}
@@ -122,6 +124,12 @@ podAnnotations: {kubectl.kubernetes.io/default-container: other, a: b}
 	}
 	if environment(d, "GODEBUG") != "x509=1" || environment(d, "GOMEMLIMIT") == "" {
 		t.Errorf("the environment is %+v", manager.Env)
+	}
+	if v := d.Spec.Template.Spec.Volumes; len(v) != 2 || v[0].Secret == nil || v[1].ConfigMap == nil || v[1].ConfigMap.Name != "ca" {
+		t.Errorf("the volumes are %+v", v)
+	}
+	if m := manager.VolumeMounts; len(m) != 2 || m[0].MountPath == m[1].MountPath || m[1].MountPath != "/ca" {
+		t.Errorf("the mounts are %+v", m)
 	}
 	wantLabels := map[string]string{
 		"app.kubernetes.io/name": "kick", "app.kubernetes.io/instance": "kick", "tier": "ops", "cost": "none",

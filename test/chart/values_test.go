@@ -41,6 +41,8 @@ func TestAWrongValueFailsTheInstall(t *testing.T) {
 		"an issuer without a name":   {`certManager: {issuerRef: {kind: ClusterIssuer}}`, "/certManager/issuerRef"},
 		"a budget for no drain":      {`podDisruptionBudget: {maxUnavailable: 0}`, "/podDisruptionBudget/maxUnavailable"},
 		"a variable without a name":  {`extraEnv: [{value: x}]`, "/extraEnv/0"},
+		"a volume of the chart":      {`extraVolumes: [{name: webhook-certs, emptyDir: {}}]`, "/extraVolumes/0/name"},
+		"a mount without a path":     {`extraVolumeMounts: [{name: ca}]`, "/extraVolumeMounts/0"},
 		"one toleration, not a list": {`tolerations: {key: a}`, "/tolerations"},
 	}
 	for name, test := range tests {
