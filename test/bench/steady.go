@@ -97,7 +97,7 @@ func (b *bench) touches(ctx context.Context) error {
 	return nil
 }
 
-// idle closes the schedule for some workloads with changes, and then looks at a cluster in which nothing happens.
+// idle closes the schedule for some workloads with changes, and then looks at a cluster in which nothing happens (C117).
 func (b *bench) idle(ctx context.Context) error {
 	keys := b.apps(0, b.shape.Waiting)
 	if err := b.close(ctx, keys); err != nil {

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// bytes doubles the size of the Secrets that nobody consumes, restarts KICK on them, and compares its memory.
+// bytes doubles the size of the Secrets that nobody consumes, and compares the memory of KICK (C112).
 func (b *bench) bytes(ctx context.Context) error {
 	before, err := b.usage()
 	if err != nil {
