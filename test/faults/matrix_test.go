@@ -2,11 +2,13 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/kick-dev/kick/test/testbed"
 )
@@ -59,9 +61,10 @@ func runMatrix(t *testing.T, of scenario) {
 	t.Helper()
 	m := &matrix{t: t, of: of, manager: alone(t, of.arguments...), results: map[cell]string{}}
 	m.enumerate()
+	began := time.Now()
 	m.try(lanes, func(f Fault) bool { return !f.kills() })
 	m.try(1, Fault.kills)
-	t.Log(m.table())
+	t.Logf("%d cells in %s\n%s", len(m.results), time.Since(began).Round(time.Second), m.table())
 	for c, result := range m.results {
 		if result != "1" && result != unreached {
 			t.Errorf("%s, %s: %s stamps", c.call, c.fault, result)
@@ -146,7 +149,7 @@ func (m *matrix) strike(l *lane, call Nth, fault Fault) *lane {
 		call.Concerns = l.namespace
 		plan := &Plan{At: call, Fault: fault}
 		err := m.once(l, plan)
-		must(m.t, m.manager.Start()) // The request may have come when the run had ended.
+		err = errors.Join(err, m.manager.Start()) // The request may have come when the run had ended.
 		if err != nil {
 			result = err.Error()
 			l = &lane{} // What is broken is left as it is.
