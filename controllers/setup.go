@@ -195,7 +195,8 @@ func (s *shell) addSourceController(mgr ctrl.Manager) error {
 	cache := mgr.GetCache()
 	b := builder.TypedControllerManagedBy[source.Key](mgr).Named("source").
 		WithOptions(controller.TypedOptions[source.Key]{
-			MaxConcurrentReconciles: s.options.Workers, LogConstructor: logs(mgr, "source", sourceNames), RateLimiter: retries[source.Key](),
+			MaxConcurrentReconciles: s.options.Workers, LogConstructor: logs(mgr, "source", sourceNames),
+			RateLimiter: retries[source.Key](),
 		}).
 		WatchesRawSource(s.wakeSource.source()).
 		WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, &v1alpha1.KickPolicy{}, s.sourcesOfPolicy()))
@@ -225,7 +226,8 @@ func (s *shell) addKickRequestController(mgr ctrl.Manager) error {
 	cache := mgr.GetCache()
 	b := builder.TypedControllerManagedBy[workload.Key](mgr).Named("kickrequest").
 		WithOptions(controller.TypedOptions[workload.Key]{
-			MaxConcurrentReconciles: s.options.Workers, LogConstructor: logs(mgr, "kickrequest", requestNames), RateLimiter: retries[workload.Key](),
+			MaxConcurrentReconciles: s.options.Workers, LogConstructor: logs(mgr, "kickrequest", requestNames),
+			RateLimiter: retries[workload.Key](),
 		}).
 		WatchesRawSource(s.wakeRequest.source()).
 		WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, &v1alpha1.KickRequest{}, s.workloadOfRequest())).
