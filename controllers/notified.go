@@ -29,6 +29,7 @@ func (s *shell) addKickNotificationController(mgr ctrl.Manager) error {
 	return builder.TypedControllerManagedBy[types.NamespacedName](mgr).Named("kicknotification").
 		WithOptions(controller.TypedOptions[types.NamespacedName]{
 			MaxConcurrentReconciles: notificationWorkers, LogConstructor: logs(mgr, "kicknotification", notificationNames),
+			RateLimiter: retries[types.NamespacedName](),
 		}).
 		WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, &v1alpha1.KickNotification{}, notificationItself())).
 		WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, &v1alpha1.KickRequest{}, s.notificationsOfRequest(remembered))).

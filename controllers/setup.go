@@ -198,6 +198,7 @@ func (s *shell) addSourceController(mgr ctrl.Manager) error {
 	b := builder.TypedControllerManagedBy[source.Key](mgr).Named("source").
 		WithOptions(controller.TypedOptions[source.Key]{
 			MaxConcurrentReconciles: s.options.Workers, LogConstructor: logs(mgr, "source", sourceNames),
+			RateLimiter: retries[source.Key](),
 		}).
 		WatchesRawSource(s.wakeSource.source()).
 		WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, &v1alpha1.KickPolicy{}, s.sourcesOfPolicy()))
@@ -228,6 +229,7 @@ func (s *shell) addKickRequestController(mgr ctrl.Manager) error {
 	b := builder.TypedControllerManagedBy[workload.Key](mgr).Named("kickrequest").
 		WithOptions(controller.TypedOptions[workload.Key]{
 			MaxConcurrentReconciles: s.options.Workers, LogConstructor: logs(mgr, "kickrequest", requestNames),
+			RateLimiter: retries[workload.Key](),
 		}).
 		WatchesRawSource(s.wakeRequest.source()).
 		WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, &v1alpha1.KickRequest{}, s.workloadOfRequest())).
@@ -262,7 +264,9 @@ func (s *shell) addKickRequestController(mgr ctrl.Manager) error {
 func (s *shell) addKickPolicyController(mgr ctrl.Manager) error {
 	cache := mgr.GetCache()
 	b := builder.TypedControllerManagedBy[types.NamespacedName](mgr).Named("kickpolicy").
-		WithLogConstructor(logs(mgr, "kickpolicy", policyNames)).
+		WithOptions(controller.TypedOptions[types.NamespacedName]{
+			LogConstructor: logs(mgr, "kickpolicy", policyNames), RateLimiter: retries[types.NamespacedName](),
+		}).
 		WatchesRawSource(s.wakePolicy.source()).
 		WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, &v1alpha1.KickPolicy{}, s.policyAndSiblings()))
 	for _, object := range workload.Objects() {

@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 	_ "time/tzdata" // A schedule's time zone must not depend on the image.
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -183,10 +185,15 @@ func cachedNamespaces(o options) []string {
 	return append(slices.Clone(o.watchNamespaces), o.namespace)
 }
 
+// firstLists is how long the controllers wait for the first lists of what they watch: for as long as it takes. What is in
+// the way, a right or a kind that is missing, is in the log, and to end and start again would not help.
+const firstLists = 10 * 365 * 24 * time.Hour
+
 func managerOptions(o options) ctrl.Options {
 	return ctrl.Options{
-		Scheme: newScheme(),
-		Cache:  cacheOptions(cachedNamespaces(o)),
+		Scheme:     newScheme(),
+		Cache:      cacheOptions(cachedNamespaces(o)),
+		Controller: ctrlconfig.Controller{CacheSyncTimeout: firstLists},
 		Client: client.Options{Cache: &client.CacheOptions{
 			// Sources are cached as metadata only, and ledgers not at all.
 			DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}, &v1alpha1.KickLedger{}},

@@ -94,13 +94,18 @@ func configMap(namespace, name, value string) *corev1.ConfigMap {
 
 // rewrite gives the source a new value and returns it as the API server has it then.
 func (c consumer) rewrite(ctx context.Context, value string) (client.Object, error) {
+	return c.rewriteThrough(ctx, k8s, value)
+}
+
+// rewriteThrough is rewrite by a client of its own.
+func (c consumer) rewriteThrough(ctx context.Context, server client.Client, value string) (client.Object, error) {
 	field := "stringData"
 	if c.sourceKind == v1alpha1.ConfigMap {
 		field = "data"
 	}
 	object := c.sourceObject("")
 	patch := client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{%q:{"key":%q}}`, field, value))
-	return object, poll(ctx, patience, func() error { return k8s.Patch(ctx, object, patch) })
+	return object, poll(ctx, patience, func() error { return server.Patch(ctx, object, patch) })
 }
 
 // read reads the workload.

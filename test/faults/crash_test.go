@@ -206,7 +206,7 @@ func TestCrashMatrixOfABurstInWhichOneRequestCanNeverBeCreated(t *testing.T) {
 		return nil
 	}
 	runMatrix(t, scenario{
-		workloads: others, stride: 17, trigger: changeSource,
+		workloads: others, alike: true, trigger: changeSource,
 		prepare: func(ctx context.Context, namespace string, round int) error {
 			if round > 1 {
 				return nil

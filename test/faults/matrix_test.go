@@ -2,11 +2,13 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/kick-dev/kick/test/testbed"
 )
@@ -21,8 +23,8 @@ type scenario struct {
 	prepare, trigger func(ctx context.Context, namespace string, round int) error
 	// settled tells why the run has not ended as it should, if so.
 	settled func(ctx context.Context, namespace string) error
-	// stride takes every n-th call only, for runs of many calls that are alike.
-	stride int
+	// alike: many calls of a run are alike, and of each kind two are taken, the first and one in the middle.
+	alike bool
 }
 
 // lanes is how many faults are tried at the same time, each in a namespace of its own, when they leave the manager alive.
@@ -59,9 +61,10 @@ func runMatrix(t *testing.T, of scenario) {
 	t.Helper()
 	m := &matrix{t: t, of: of, manager: alone(t, of.arguments...), results: map[cell]string{}}
 	m.enumerate()
+	began := time.Now()
 	m.try(lanes, func(f Fault) bool { return !f.kills() })
 	m.try(1, Fault.kills)
-	t.Log(m.table())
+	t.Logf("%d cells in %s\n%s", len(m.results), time.Since(began).Round(time.Second), m.table())
 	for c, result := range m.results {
 		if result != "1" && result != unreached {
 			t.Errorf("%s, %s: %s stamps", c.call, c.fault, result)
@@ -90,6 +93,21 @@ func (m *matrix) enumerate() {
 	if len(m.calls) == 0 {
 		m.t.Fatal("the audit log holds no call of the manager")
 	}
+	if m.of.alike {
+		m.calls = firstAndMiddle(m.calls)
+	}
+}
+
+// firstAndMiddle are two calls of each kind, or the only one.
+func firstAndMiddle(calls []Nth) []Nth {
+	kinds := map[Call][]Nth{}
+	for _, call := range calls {
+		kinds[call.Call] = append(kinds[call.Call], call)
+	}
+	return slices.DeleteFunc(calls, func(call Nth) bool {
+		alike := kinds[call.Call]
+		return call != alike[0] && call != alike[len(alike)/2]
+	})
 }
 
 // try repeats the scenario for each call and each fault that suits, in as many lanes as are given.
@@ -108,9 +126,6 @@ func (m *matrix) try(lanes int, suits func(Fault) bool) {
 		})
 	}
 	for i, call := range m.calls {
-		if m.of.stride > 1 && i%m.of.stride != 0 {
-			continue
-		}
 		for j, fault := range Faults {
 			if suits(fault) && (i+j)%every() == 0 {
 				todo <- func(l *lane) *lane { return m.strike(l, call, fault) }
@@ -146,7 +161,7 @@ func (m *matrix) strike(l *lane, call Nth, fault Fault) *lane {
 		call.Concerns = l.namespace
 		plan := &Plan{At: call, Fault: fault}
 		err := m.once(l, plan)
-		must(m.t, m.manager.Start()) // The request may have come when the run had ended.
+		err = errors.Join(err, m.manager.Start()) // The request may have come when the run had ended.
 		if err != nil {
 			result = err.Error()
 			l = &lane{} // What is broken is left as it is.

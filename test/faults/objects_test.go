@@ -181,9 +181,15 @@ func startFleet(t *testing.T, namespace string, size int, member func(int) consu
 // change gives the sources of some of the fleet a new value; each of those has to get one more stamp.
 func (f *fleet) change(t *testing.T, names ...string) {
 	t.Helper()
+	f.changeThrough(t, k8s, names...)
+}
+
+// changeThrough is change by a client of its own.
+func (f *fleet) changeThrough(t *testing.T, server client.Client, names ...string) {
+	t.Helper()
 	for _, name := range names {
 		f.stamps[name]++
-		_, err := f.of[name].rewrite(t.Context(), fmt.Sprint("value ", f.stamps[name]))
+		_, err := f.of[name].rewriteThrough(t.Context(), server, fmt.Sprint("value ", f.stamps[name]))
 		must(t, err)
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/kick-dev/kick/test/testbed"
 )
 
@@ -22,10 +25,11 @@ func ready(t *testing.T, m *Manager) {
 	eventually(t, func() error { return m.Ready(t.Context()) })
 }
 
-// C126, but for the change that is made through a second API server while the first is away.
+// C126. Another API server on the same etcd goes on while the one that KICK talks to is away, and takes a change.
 func TestTheAPIServerIsAway(t *testing.T) {
 	m := alone(t)
-	f := newFleet(t, 3)
+	other := secondServer(t)
+	f := newFleet(t, 4)
 	ready(t, m)
 	f.change(t, "w0")
 	bed.Component(testbed.APIServer).Stop()
@@ -36,14 +40,16 @@ func TestTheAPIServerIsAway(t *testing.T) {
 		}
 		return nil
 	})
+	f.changeThrough(t, other, "w1")
 	eventually(t, func() error {
 		if left := lasting(20*time.Second, 2*time.Minute) - time.Since(began); left > 0 {
 			return fmt.Errorf("the API server is to stay away for another %s", left)
 		}
 		return nil
 	})
+	f.changeThrough(t, other, "w2")
 	must(t, bed.Component(testbed.APIServer).Start(t.Context()))
-	f.change(t, "w1")
+	f.change(t, "w3")
 	f.check(t)
 	ready(t, m)
 	f.change(t, "w0", "w2")
@@ -51,6 +57,17 @@ func TestTheAPIServerIsAway(t *testing.T) {
 	if !m.Running() {
 		t.Error("the manager gave up")
 	}
+}
+
+// secondServer starts another API server for one test, and returns an administrator's client to it.
+func secondServer(t *testing.T) client.Client {
+	t.Helper()
+	config, err := bed.StartSecondAPIServer(t.Context())
+	must(t, err)
+	t.Cleanup(bed.Component(testbed.SecondAPIServer).Stop)
+	other, err := client.New(config, client.Options{Scheme: clientgoscheme.Scheme})
+	must(t, err)
+	return other
 }
 
 func TestEtcdIsRestarted(t *testing.T) {

@@ -23,6 +23,8 @@ const (
 	Scheduler         = "kube-scheduler"
 	Kwok              = "kwok"
 	CertManager       = "cert-manager"
+	// SecondAPIServer exists once StartSecondAPIServer has succeeded.
+	SecondAPIServer = "kube-apiserver-2"
 )
 
 const (

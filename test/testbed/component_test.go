@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/kick-dev/kick/test/testbed"
 )
@@ -31,6 +32,31 @@ func TestPodProcessesSurviveARestartOfTheAPIServer(t *testing.T) {
 	})
 	if processOf(t, ns).PID == before.PID {
 		t.Error("the killed process was not replaced")
+	}
+}
+
+func TestASecondAPIServerGoesOnWhileTheFirstIsAway(t *testing.T) {
+	config, err := shared.StartSecondAPIServer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(shared.Component(testbed.SecondAPIServer).Stop)
+	second, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns := namespace(t)
+	first := shared.Component(testbed.APIServer)
+	first.Stop()
+	written := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "meanwhile"}}
+	if _, err := second.CoreV1().ConfigMaps(ns).Create(t.Context(), written, metav1.CreateOptions{}); err != nil {
+		t.Error(err)
+	}
+	if err := first.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := shared.client.CoreV1().ConfigMaps(ns).Get(t.Context(), written.Name, metav1.GetOptions{}); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -45,27 +45,57 @@ func (t *Testbed) startEtcd(ctx context.Context) error {
 }
 
 func (t *Testbed) startAPIServer(ctx context.Context) error {
-	policy := filepath.Join(t.options.Dir, "audit-policy.yaml")
+	policy := t.auditPolicyFile()
 	if err := os.WriteFile(policy, auditPolicy, 0o644); err != nil {
 		return fmt.Errorf("write audit policy: %w", err)
 	}
-	egress := filepath.Join(t.options.Dir, "egress.yaml")
-	if err := os.WriteFile(egress, []byte(t.egressConfiguration()), 0o644); err != nil {
+	if err := os.WriteFile(t.egressFile(), []byte(t.egressConfiguration()), 0o644); err != nil {
 		return fmt.Errorf("write egress configuration: %w", err)
 	}
-	err := t.boot(ctx, APIServer, 1, func(ports []int) launch {
-		t.server = "https://" + local(ports[0])
-		return launch{
-			path:  t.options.Binaries.APIServer,
-			args:  append(t.apiServerArguments(ports[0]), "--audit-policy-file="+policy, "--egress-selector-config-file="+egress),
-			ready: t.apiServerReady,
-		}
-	})
+	server, err := t.bootAPIServer(ctx, APIServer,
+		"--audit-policy-file="+policy,
+		"--audit-log-path="+t.auditLog(),
+		// One file for the life of a testbed: marks in it are offsets.
+		"--audit-log-maxsize=100000",
+	)
 	if err != nil {
 		return err
 	}
+	t.server = server
 	return t.writeKubeconfigs()
 }
+
+// StartSecondAPIServer starts another API server on the same etcd, as the component
+// SecondAPIServer, and returns an administrator's access to it. Nobody else uses
+// it, and what it is asked is not in the audit log. It may be called once.
+func (t *Testbed) StartSecondAPIServer(ctx context.Context) (*rest.Config, error) {
+	server, err := t.bootAPIServer(ctx, SecondAPIServer)
+	if err != nil {
+		return nil, err
+	}
+	config := t.RESTConfig()
+	config.Host = server
+	return config, nil
+}
+
+// bootAPIServer starts an API server for the first time and returns its URL.
+func (t *Testbed) bootAPIServer(ctx context.Context, name string, further ...string) (string, error) {
+	var server string
+	err := t.boot(ctx, name, 1, func(ports []int) launch {
+		url := "https://" + local(ports[0])
+		server = url
+		return launch{
+			path:  t.options.Binaries.APIServer,
+			args:  append(t.apiServerArguments(ports[0]), further...),
+			ready: func(ctx context.Context) error { return t.apiServerReady(ctx, url) },
+		}
+	})
+	return server, err
+}
+
+func (t *Testbed) auditPolicyFile() string { return filepath.Join(t.options.Dir, "audit-policy.yaml") }
+
+func (t *Testbed) egressFile() string { return filepath.Join(t.options.Dir, "egress.yaml") }
 
 func (t *Testbed) apiServerArguments(port int) []string {
 	c := t.credentials
@@ -84,9 +114,7 @@ func (t *Testbed) apiServerArguments(port int) []string {
 		"--service-cluster-ip-range=" + serviceRange,
 		"--authorization-mode=RBAC",
 		"--allow-privileged=true",
-		"--audit-log-path=" + t.auditLog(),
-		// One file for the life of a testbed: marks in it are offsets.
-		"--audit-log-maxsize=100000",
+		"--egress-selector-config-file=" + t.egressFile(),
 		"--profiling=false",
 		// Without it, a stop waits for watches that nobody ends.
 		"--shutdown-watch-termination-grace-period=5s",
@@ -143,11 +171,12 @@ func servingArguments(kubeconfig string, port int) []string {
 }
 
 // apiServerReady asks as the admin, which also proves that tokens work.
-func (t *Testbed) apiServerReady(ctx context.Context) error {
+func (t *Testbed) apiServerReady(ctx context.Context, server string) error {
 	config := t.configOf(userAdmin)
+	config.Host = server
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return err
 	}
-	return get(ctx, client, t.server+"/readyz")
+	return get(ctx, client, server+"/readyz")
 }
