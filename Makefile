@@ -152,8 +152,8 @@ BENCH_JSON ?= bin/bench.json
 SOAK_CHECKS ?= 3000
 SOAK_STEPS ?= 300
 
-.PHONY: soak
-soak: ## Run many more random histories of a model cluster than `go test` does (SOAK_CHECKS=…, SOAK_STEPS=…)
+.PHONY: soak-model
+soak-model: ## Run many more random histories of a model cluster than `go test` does (SOAK_CHECKS=…, SOAK_STEPS=…)
 	go test -count=1 -timeout 6h -v -run TestRandomHistories ./internal/core/properties \
 	  -rapid.checks=$(SOAK_CHECKS) -rapid.steps=$(SOAK_STEPS) -rapid.seed=0
 
@@ -161,8 +161,8 @@ soak: ## Run many more random histories of a model cluster than `go test` does (
 SOAK_TIME ?= 20m
 SOAK_SEED ?=
 
-.PHONY: soak-testbed
-soak-testbed: bin/manager-faults bin/testbed ## Let edits, rollouts, kills and windows happen to 200 workloads at random (SOAK_TIME=20m, SOAK_SEED=…)
+.PHONY: soak
+soak: bin/manager-faults bin/testbed ## Let edits, rollouts, kills and windows happen to 200 workloads at random (SOAK_TIME=20m, SOAK_SEED=…)
 	bin/testbed build
 	cd test/faults && KICK_TEST_SOAK=$(SOAK_TIME) KICK_TEST_SOAK_SEED=$(SOAK_SEED) go test -count=1 -timeout 24h -v -run '^TestSoak$$' ./...
 

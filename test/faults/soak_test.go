@@ -41,7 +41,7 @@ const (
 func TestSoak(t *testing.T) {
 	length, err := time.ParseDuration(os.Getenv(soakEnv))
 	if os.Getenv(soakEnv) == "" {
-		t.Skip("runs for as long as " + soakEnv + " says: `make soak-testbed`")
+		t.Skip("runs for as long as " + soakEnv + " says: `make soak`")
 	}
 	must(t, err)
 	seed := uint64(time.Now().UnixNano())

@@ -11,5 +11,5 @@
 //	judge       the invariants, checked at each write of the manager
 //	machine     random histories
 //
-// `make soak` runs many more of them; -rapid.checks and -rapid.steps set how many and how long.
+// `make soak-model` runs many more of them; -rapid.checks and -rapid.steps set how many and how long.
 package properties
