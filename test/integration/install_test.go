@@ -133,6 +133,45 @@ var _ = Describe("An installation", Ordered, Serial, ContinueOnFailure, func() {
 		}
 	}, NodeTimeout(patience*5))
 
+	It("for some namespaces shares the cluster with one for others", func(ctx SpecContext) {
+		const other = "other"
+		homes := map[string]string{} // of the release that works in a namespace
+		first, second := newNamespace(ctx), newNamespace(ctx)
+		homes[first], homes[second] = newNamespace(ctx), newNamespace(ctx)
+		install(ctx, homes[first], chart, "watchNamespaces: ["+first+"]\n")
+		values := rawManifest("watchNamespaces: [" + second + "]\ncrds: {enabled: false}\n")
+		output, err := bed.Helm(ctx, "install", other, chart, "--namespace", homes[second], "--values", values, "--wait", "--timeout", "3m")
+		Expect(err).NotTo(HaveOccurred(), output)
+		leave := func(ctx SpecContext) {
+			output, err := bed.Helm(ctx, "uninstall", other, "--namespace", homes[second], "--ignore-not-found", "--wait", "--timeout", "3m")
+			Expect(err).NotTo(HaveOccurred(), output)
+		}
+		DeferCleanup(leave)
+
+		workloads := map[string]*appsv1.Deployment{}
+		for namespace, home := range homes {
+			source, w := secret(namespace, "db", "1"), deployment(namespace, "web", envFromSecret("db"))
+			workloads[namespace] = w
+			adopted(ctx, namespace, source, w)
+			rewrite(ctx, source, "2")
+			reached(ctx, v1alpha1.PhaseSucceeded, w)
+			restarted(ctx, 1, w)
+			guarded(ctx, w)
+			for _, each := range homes {
+				err := k8s.Get(ctx, client.ObjectKey{Namespace: each, Name: namespace}, &v1alpha1.KickLedger{})
+				Expect(errors.IsNotFound(err)).To(Equal(each != home), "the ledger of %s in %s: %v", namespace, each, err)
+			}
+		}
+
+		leave(ctx)
+		rewrite(ctx, secret(first, "db", ""), "3")
+		rewrite(ctx, secret(second, "db", ""), "3")
+		reached(ctx, v1alpha1.PhaseSucceeded, workloads[first])
+		barrier(ctx, first)
+		restarted(ctx, 2, workloads[first])
+		restarted(ctx, 1, workloads[second])
+	}, NodeTimeout(patience*6))
+
 	It("without cert-manager is refused in one sentence (C103)", func(ctx SpecContext) {
 		removeCertManager(ctx)
 		home := newNamespace(ctx)
@@ -253,45 +292,6 @@ var _ = Describe("An installation", Ordered, Serial, ContinueOnFailure, func() {
 		}})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(beyond).To(BeEmpty())
-	}, NodeTimeout(patience*6))
-
-	It("for some namespaces shares the cluster with one for others", func(ctx SpecContext) {
-		const other = "other"
-		homes := map[string]string{} // of the release that works in a namespace
-		first, second := newNamespace(ctx), newNamespace(ctx)
-		homes[first], homes[second] = newNamespace(ctx), newNamespace(ctx)
-		install(ctx, homes[first], chart, "watchNamespaces: ["+first+"]\n")
-		values := rawManifest("watchNamespaces: [" + second + "]\ncrds: {enabled: false}\n")
-		output, err := bed.Helm(ctx, "install", other, chart, "--namespace", homes[second], "--values", values, "--wait", "--timeout", "3m")
-		Expect(err).NotTo(HaveOccurred(), output)
-		leave := func(ctx SpecContext) {
-			output, err := bed.Helm(ctx, "uninstall", other, "--namespace", homes[second], "--ignore-not-found", "--wait", "--timeout", "3m")
-			Expect(err).NotTo(HaveOccurred(), output)
-		}
-		DeferCleanup(leave)
-
-		workloads := map[string]*appsv1.Deployment{}
-		for namespace, home := range homes {
-			source, w := secret(namespace, "db", "1"), deployment(namespace, "web", envFromSecret("db"))
-			workloads[namespace] = w
-			adopted(ctx, namespace, source, w)
-			rewrite(ctx, source, "2")
-			reached(ctx, v1alpha1.PhaseSucceeded, w)
-			restarted(ctx, 1, w)
-			guarded(ctx, w)
-			for _, each := range homes {
-				err := k8s.Get(ctx, client.ObjectKey{Namespace: each, Name: namespace}, &v1alpha1.KickLedger{})
-				Expect(errors.IsNotFound(err)).To(Equal(each != home), "the ledger of %s in %s: %v", namespace, each, err)
-			}
-		}
-
-		leave(ctx)
-		rewrite(ctx, secret(first, "db", ""), "3")
-		rewrite(ctx, secret(second, "db", ""), "3")
-		reached(ctx, v1alpha1.PhaseSucceeded, workloads[first])
-		barrier(ctx, first)
-		restarted(ctx, 2, workloads[first])
-		restarted(ctx, 1, workloads[second])
 	}, NodeTimeout(patience*6))
 
 	It("for some namespaces keeps the key of the fingerprints, which is in none of them", func(ctx SpecContext) {

@@ -171,9 +171,10 @@ func foughtOver(ctx SpecContext, namespace string) (*appsv1.Deployment, *owningO
 	GinkgoHelper()
 	source := secret(namespace, "fought", "1")
 	w := deployment(namespace, "fought", envFromSecret("fought"), podLabel(testbed.LabelStartDelay, "5s"))
+	create(ctx, source) // Before the workload, whose Pods carry it then: the stamps that are counted are about the next change.
 	Expect(k8s.Create(ctx, w, client.FieldOwner(resettingManager))).To(Succeed())
 	rolledOut(ctx, w)
-	adopted(ctx, namespace, source)
+	adopted(ctx, namespace)
 	operator := &owningOperator{}
 	background, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
