@@ -153,7 +153,7 @@ func newShell(mgr ctrl.Manager, options Options) (*shell, error) {
 	}
 	s.attempts = newAttempts()
 	s.ledger.Written, s.ledger.WriteFailed = registered.LedgerWritten, registered.LedgerWriteFailed
-	s.ledger.Undelivered = s.wakeSource.wake
+	s.ledger.Undecided = s.wakeSource.wake
 	s.flusher = newFlusher(s.ledger, clock.RealClock{})
 	s.scopes = &facts.Scopes{
 		Cache: mgr.GetCache(), Workloads: s.workloads, Sources: s.sources, Records: s.ledger, Reserved: options.Namespace,

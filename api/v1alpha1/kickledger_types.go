@@ -1,11 +1,16 @@
 package v1alpha1
 
 import (
+	"encoding/json"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // SourceRecord is what KICK remembers of one source: enough to tell, at any later sight of it, whether its content
-// changed and when.
+// changed and when. In a ledger it is a string that holds the JSON of these fields: the API server checks and tracks
+// every field of every record at each write of a ledger, which would cost it most of the write.
+//
+// +kubebuilder:validation:Type=string
 type SourceRecord struct {
 	// kind of the source.
 	//
@@ -65,6 +70,32 @@ type SourceRecord struct {
 	//
 	// +optional
 	Pending bool `json:"pending,omitempty"`
+}
+
+// recordFields are the fields of a SourceRecord without its methods.
+type recordFields SourceRecord
+
+// MarshalJSON implements json.Marshaler.
+func (r SourceRecord) MarshalJSON() ([]byte, error) {
+	text, err := json.Marshal(recordFields(r))
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(string(text))
+}
+
+// UnmarshalJSON implements json.Unmarshaler. What cannot be read, because somebody edited it, is the zero record, which
+// names no source: an error would keep the other records from being read.
+func (r *SourceRecord) UnmarshalJSON(data []byte) error {
+	var (
+		text   string
+		fields recordFields
+	)
+	if json.Unmarshal(data, &text) != nil || json.Unmarshal([]byte(text), &fields) != nil {
+		fields = recordFields{}
+	}
+	*r = SourceRecord(fields)
+	return nil
 }
 
 // KeyRecord is what KICK remembers of one key of a source.

@@ -63,6 +63,7 @@ func rotateKey(ctx context.Context, _ string) error {
 var stateFaults = map[string]func(ctx context.Context, namespace string) error{
 	"the ledger is deleted":      deleteLedger,
 	"half the ledger is deleted": editLedger(func(l *v1alpha1.KickLedger) { l.Records = l.Records[:len(l.Records)/2] }),
+	"a record cannot be read":    editLedger(func(l *v1alpha1.KickLedger) { l.Records[0] = v1alpha1.SourceRecord{} }),
 	"a record is of the year 2100": editLedger(func(l *v1alpha1.KickLedger) {
 		l.Records[0].LastWrite.Time = time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
 	}),

@@ -55,9 +55,9 @@ type batch struct {
 func newBook(store *Store, namespace string) *book { return &book{store: store, namespace: namespace} }
 
 // adopt takes over a ledger object read from the API server.
-func (b *book) adopt(object *v1alpha1.KickLedger) {
+func (b *book) adopt(ctx context.Context, object *v1alpha1.KickLedger) {
 	shard := newShard(object.Name)
-	shard.adopt(object)
+	shard.adopt(ctx, object)
 	b.shards = append(b.shards, shard)
 }
 
@@ -272,6 +272,7 @@ func (b *book) roomy(planned map[*shard]*content) *shard {
 
 // reload takes a shard anew after somebody else wrote it: another replica that leads, or a person. What was to be
 // written is void and is decided again, and so is what is pending in there: whoever wrote it may not come to deliver it.
+// Sources that are no longer on record are taken anew.
 func (b *book) reload(ctx context.Context, shard *shard) {
 	object := &v1alpha1.KickLedger{}
 	err := b.store.reader.Get(ctx, types.NamespacedName{Namespace: b.store.namespace, Name: shard.name}, object)
@@ -279,15 +280,21 @@ func (b *book) reload(ctx context.Context, shard *shard) {
 		return // The next write finds out.
 	}
 	b.mu.Lock()
-	shard.adopt(object)
-	var pending []source.Key
+	before := shard.records
+	shard.adopt(ctx, object)
+	var undecided []source.Key
 	for name, record := range shard.records {
 		if record.Pending {
-			pending = append(pending, source.Key{Namespace: b.namespace, Source: name})
+			undecided = append(undecided, source.Key{Namespace: b.namespace, Source: name})
+		}
+	}
+	for name := range before {
+		if b.holder(name) == nil {
+			undecided = append(undecided, source.Key{Namespace: b.namespace, Source: name})
 		}
 	}
 	b.mu.Unlock()
-	if b.store.Undelivered != nil {
-		b.store.Undelivered(pending...)
+	if b.store.Undecided != nil {
+		b.store.Undecided(undecided...)
 	}
 }

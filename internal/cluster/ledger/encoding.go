@@ -28,8 +28,13 @@ func encode(source deps.Source, record observation.Record) v1alpha1.SourceRecord
 	}
 }
 
-func decode(record *v1alpha1.SourceRecord) (deps.Source, observation.Record) {
-	return deps.Source{Kind: record.Kind, Name: record.Name}, observation.Record{
+// decode reports false for a record that cannot be read, which names no source that there could be.
+func decode(record *v1alpha1.SourceRecord) (source deps.Source, decoded observation.Record, readable bool) {
+	source = deps.Source{Kind: record.Kind, Name: record.Name}
+	if source.Name == "" || source.Kind != v1alpha1.Secret && source.Kind != v1alpha1.ConfigMap {
+		return source, observation.Record{}, false
+	}
+	return source, observation.Record{
 		ResourceVersion: record.ResourceVersion,
 		ChangedAt:       record.ChangedAt.Time,
 		LastWrite:       record.LastWrite.Time,
@@ -38,7 +43,7 @@ func decode(record *v1alpha1.SourceRecord) (deps.Source, observation.Record) {
 		Encoding:        record.Encoding,
 		Keys:            decodeKeys(record),
 		Pending:         record.Pending,
-	}
+	}, true
 }
 
 func encodeKeys(keys observation.Keys) []v1alpha1.KeyRecord {

@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
 	"github.com/kick-dev/kick/internal/core/deps"
@@ -54,14 +55,24 @@ func newShard(name string) *shard {
 // dirty tells whether delivered changes are noted in memory alone.
 func (s *shard) dirty() bool { return s.noted != s.stored }
 
-// adopt takes over the state of an object read from the API server.
-func (s *shard) adopt(object *v1alpha1.KickLedger) {
+// adopt takes over the state of an object read from the API server. Records that somebody has made unreadable are left
+// out: their sources are taken anew, as those without a record.
+func (s *shard) adopt(ctx context.Context, object *v1alpha1.KickLedger) {
 	s.resourceVersion = object.ResourceVersion
 	s.records = make(map[deps.Source]observation.Record, len(object.Records))
 	s.stored = s.noted
+	unreadable := 0
 	for i := range object.Records {
-		source, record := decode(&object.Records[i])
+		source, record, readable := decode(&object.Records[i])
+		if !readable {
+			unreadable++
+			continue
+		}
 		s.records[source] = record
+	}
+	if unreadable > 0 {
+		log.FromContext(ctx).Info("records of a ledger cannot be read; their sources are taken anew",
+			"ledger", object.Name, "records", unreadable)
 	}
 }
 

@@ -43,7 +43,10 @@ func Read(ctx context.Context, reader client.Reader, kickNamespace, sourceNamesp
 func (s *Snapshot) add(object *v1alpha1.KickLedger) {
 	s.ledgers++
 	for i := range object.Records {
-		name, record := decode(&object.Records[i])
+		name, record, readable := decode(&object.Records[i])
+		if !readable {
+			continue
+		}
 		if record.Pending {
 			s.pending++
 		}

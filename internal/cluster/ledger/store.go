@@ -31,8 +31,9 @@ type Store struct {
 	Written func()
 	// WriteFailed counts the writes that failed, other than by a lost race; it may be nil.
 	WriteFailed func()
-	// Undelivered is told of pending changes that came to the ledger without this store; it may be nil.
-	Undelivered func(...source.Key)
+	// Undecided is told of sources to look at because somebody else wrote the ledger: those with a change that is pending in
+	// it, and those that are no longer in it. It may be nil.
+	Undecided func(...source.Key)
 
 	// keyLock keeps two looks at the Secret of the key apart. keyVersion is the resourceVersion at which it was last seen.
 	keyLock    sync.Mutex
@@ -72,7 +73,7 @@ func (s *Store) Load(ctx context.Context) error {
 			if books[name] == nil {
 				books[name] = newBook(s, name)
 			}
-			books[name].adopt(&page.Items[i])
+			books[name].adopt(ctx, &page.Items[i])
 		}
 		if page.Continue == "" {
 			break

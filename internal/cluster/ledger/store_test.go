@@ -267,8 +267,8 @@ func TestAPendingChangeFoundAfterAConflictIsDeliveredAgain(t *testing.T) {
 		},
 	})
 	store := loaded(t, c)
-	var undelivered []source.Key
-	store.Undelivered = func(keys ...source.Key) { undelivered = append(undelivered, keys...) }
+	var undecided []source.Key
+	store.Undecided = func(keys ...source.Key) { undecided = append(undecided, keys...) }
 	for name, pending := range map[string]bool{"a": true, "b": false} {
 		if err := put(t, store, key(name), record("1", pending)); err != nil {
 			t.Fatal(err)
@@ -279,7 +279,33 @@ func TestAPendingChangeFoundAfterAConflictIsDeliveredAgain(t *testing.T) {
 	if err := store.Flush(t.Context()); err == nil {
 		t.Fatal("the conflict was lost")
 	}
-	if diff := cmp.Diff([]source.Key{key("a")}, undelivered); diff != "" {
+	if diff := cmp.Diff([]source.Key{key("a")}, undecided); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestASourceWhoseRecordSomebodyRemovedIsLookedAtAgain(t *testing.T) {
+	c := newClient(t, interceptor.Funcs{})
+	store := loaded(t, c)
+	var undecided []source.Key
+	store.Undecided = func(keys ...source.Key) { undecided = append(undecided, keys...) }
+	for _, name := range []string{"a", "b", "c"} {
+		if err := put(t, store, key(name), record("1", false)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	object := &v1alpha1.KickLedger{}
+	if err := c.Get(t.Context(), types.NamespacedName{Namespace: "kick-system", Name: "shop"}, object); err != nil {
+		t.Fatal(err)
+	}
+	object.Records = object.Records[1:]
+	if err := c.Update(t.Context(), object); err != nil {
+		t.Fatal(err)
+	}
+	if err := put(t, store, key("c"), record("2", true)); !apierrors.IsConflict(err) {
+		t.Fatalf("got %v, want a conflict", err)
+	}
+	if diff := cmp.Diff([]source.Key{key("a")}, undecided); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -304,6 +330,46 @@ func TestADeletedLedgerIsWrittenAnewFromMemory(t *testing.T) {
 	}
 	if successor := loaded(t, c); successor.Get(key("a")) == nil || successor.Get(key("b")) == nil {
 		t.Error("records were lost with the object")
+	}
+}
+
+func TestARecordThatCannotBeReadIsLikeNone(t *testing.T) {
+	for name, text := range map[string]string{
+		"no JSON":          `"Secret db"`,
+		"another type":     `{"kind":"Secret","name":"db"}`,
+		"a field is wrong": `"{\"kind\":\"Secret\",\"name\":\"db\",\"changedAt\":\"yesterday\"}"`,
+		"no name":          `"{\"kind\":\"Secret\"}"`,
+		"unknown kind":     `"{\"kind\":\"Pod\",\"name\":\"db\"}"`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newClient(t, interceptor.Funcs{})
+			for _, source := range []string{"db", "cache"} {
+				if err := put(t, loaded(t, c), key(source), record("7", false)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			object := &v1alpha1.KickLedger{}
+			if err := c.Get(t.Context(), types.NamespacedName{Namespace: "kick-system", Name: "shop"}, object); err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Unmarshal([]byte(text), &object.Records[1]); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Update(t.Context(), object); err != nil {
+				t.Fatal(err)
+			}
+			store := loaded(t, c)
+			if store.Get(key("db")) != nil || store.Get(key("cache")) == nil || store.Size() != 1 {
+				t.Errorf("on record are %v, want the other source alone", store.Keys())
+			}
+			snapshot, err := ledger.Read(t.Context(), c, "kick-system", "shop")
+			if err != nil || snapshot.Size() != 1 {
+				t.Errorf("a snapshot holds %d records (%v), want that of the other source", snapshot.Size(), err)
+			}
+			if err := put(t, store, key("db"), record("8", false)); err != nil {
+				t.Errorf("the source cannot be taken anew: %v", err)
+			}
+		})
 	}
 }
 
