@@ -17,7 +17,9 @@ import (
 	"github.com/kick-dev/kick/internal/cluster/facts"
 	"github.com/kick-dev/kick/internal/cluster/ledger"
 	"github.com/kick-dev/kick/internal/cluster/servertime"
+	"github.com/kick-dev/kick/internal/cluster/source"
 	"github.com/kick-dev/kick/internal/cluster/workload"
+	"github.com/kick-dev/kick/internal/core/observation"
 	"github.com/kick-dev/kick/internal/core/request"
 	"github.com/kick-dev/kick/internal/report"
 )
@@ -151,13 +153,9 @@ func (r *kickRequestReconciler) advance(
 	ctx context.Context, present *v1alpha1.KickRequest, target *workload.Workload,
 ) (ctrl.Result, error) {
 	g := r.gatherer.Begin(target)
-	g.Restarts = true
-	g.Facts.RequestGeneration, g.Facts.Manual = present.Generation, present.Spec.Manual
-	r.attempts.recall(present, &g.Facts)
-	if err := g.Refresh(ctx); err != nil {
+	if err := r.prepare(ctx, g, present); err != nil {
 		return ctrl.Result{}, err
 	}
-	g.AskOwners(ctx)
 	if err := r.clock.Confirm(ctx); err != nil {
 		return ctrl.Result{}, fmt.Errorf("ask the API server for the time: %w", err)
 	}
@@ -172,6 +170,36 @@ func (r *kickRequestReconciler) advance(
 			return ctrl.Result{}, err
 		}
 	}
+}
+
+// prepare gathers about a request what costs no request to the API server.
+func (r *kickRequestReconciler) prepare(ctx context.Context, g *facts.Gathering, present *v1alpha1.KickRequest) error {
+	g.Restarts = true
+	g.Facts.RequestGeneration, g.Facts.Manual = present.Generation, present.Spec.Manual
+	r.attempts.recall(present, &g.Facts)
+	if err := g.Refresh(ctx); err != nil {
+		return err
+	}
+	g.AskOwners(ctx)
+	return nil
+}
+
+// foresee reads ahead what will be needed to decide about a workload once the record of a source is the given one. Nothing
+// depends on it but how soon the decision is made.
+func (r *kickRequestReconciler) foresee(ctx context.Context, key workload.Key, changed source.Key, record observation.Record) {
+	target, err := r.workloads.Cached(ctx, key)
+	if err != nil || target == nil {
+		return
+	}
+	present, err := r.requests.get(ctx, key)
+	if err != nil || present == nil || present.Spec.TargetRef.UID != target.UID() {
+		return
+	}
+	g := r.gatherer.BeginWith(target, changed, record)
+	if err := r.prepare(ctx, g, present); err != nil {
+		return
+	}
+	g.ReadAhead(ctx, request.Next(present.Status, g.Facts, r.settings, r.clock.Now()).Need)
 }
 
 // apply stores the status of a step and then carries out its action, if it has one.

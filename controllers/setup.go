@@ -24,6 +24,7 @@ import (
 	"github.com/kick-dev/kick/internal/cluster/source"
 	"github.com/kick-dev/kick/internal/cluster/workload"
 	"github.com/kick-dev/kick/internal/core/deps"
+	"github.com/kick-dev/kick/internal/core/observation"
 	"github.com/kick-dev/kick/internal/core/request"
 	"github.com/kick-dev/kick/internal/core/rollout"
 	"github.com/kick-dev/kick/internal/report"
@@ -87,10 +88,11 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 	if err := s.addOwners(mgr); err != nil {
 		return fmt.Errorf("add the reader of GitOps objects: %w", err)
 	}
-	if err := s.addSourceController(mgr); err != nil {
+	decider := s.newKickRequestReconciler()
+	if err := s.addSourceController(mgr, decider.foresee); err != nil {
 		return fmt.Errorf("add the source controller: %w", err)
 	}
-	if err := s.addKickRequestController(mgr); err != nil {
+	if err := s.addKickRequestController(mgr, decider); err != nil {
 		return fmt.Errorf("add the KickRequest controller: %w", err)
 	}
 	if err := s.addKickPolicyController(mgr); err != nil {
@@ -193,7 +195,9 @@ func requestNames(key workload.Key) []any {
 
 func policyNames(name types.NamespacedName) []any { return []any{"policy", name.String()} }
 
-func (s *shell) addSourceController(mgr ctrl.Manager) error {
+func (s *shell) addSourceController(
+	mgr ctrl.Manager, foresee func(context.Context, workload.Key, source.Key, observation.Record),
+) error {
 	cache := mgr.GetCache()
 	b := builder.TypedControllerManagedBy[source.Key](mgr).Named("source").
 		WithOptions(controller.TypedOptions[source.Key]{
@@ -217,6 +221,7 @@ func (s *shell) addSourceController(mgr ctrl.Manager) error {
 		flusher:   s.flusher,
 		metrics:   s.metrics,
 		baselines: newBaselines(s),
+		foresee:   foresee,
 		sweep:     s.wakeSource,
 		fingerprintKey: source.Key{
 			Namespace: s.options.Namespace, Source: deps.Source{Kind: v1alpha1.Secret, Name: ledger.KeySecret},
@@ -224,7 +229,7 @@ func (s *shell) addSourceController(mgr ctrl.Manager) error {
 	})
 }
 
-func (s *shell) addKickRequestController(mgr ctrl.Manager) error {
+func (s *shell) addKickRequestController(mgr ctrl.Manager, decider *kickRequestReconciler) error {
 	cache := mgr.GetCache()
 	b := builder.TypedControllerManagedBy[workload.Key](mgr).Named("kickrequest").
 		WithOptions(controller.TypedOptions[workload.Key]{
@@ -240,8 +245,12 @@ func (s *shell) addKickRequestController(mgr ctrl.Manager) error {
 	for _, kind := range sourceKinds {
 		b = b.WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, source.Metadata(kind), s.consumersOfRelabelled(kind)))
 	}
+	return b.Complete(decider)
+}
+
+func (s *shell) newKickRequestReconciler() *kickRequestReconciler {
 	slots := newSlots(s.options.MaxConcurrentRestarts, s.wakeRequest.wake)
-	return b.Complete(&kickRequestReconciler{
+	return &kickRequestReconciler{
 		scopes:    s.scopes,
 		workloads: s.workloads,
 		ledger:    s.ledger,
@@ -251,14 +260,17 @@ func (s *shell) addKickRequestController(mgr ctrl.Manager) error {
 		settings: request.Settings{
 			TTL: s.options.RequestTTL, RolloutDeadline: rollout.DefaultDeadline, OverrideUnchecked: s.options.OverrideUnchecked,
 		},
-		events:   s.events,
-		metrics:  s.metrics,
-		traces:   s.options.Traces,
-		gatherer: &facts.Gatherer{Scopes: s.scopes, Revisions: facts.NewRevisions(), Owners: s.owners, Room: slots.take},
+		events:  s.events,
+		metrics: s.metrics,
+		traces:  s.options.Traces,
+		gatherer: &facts.Gatherer{
+			Scopes: s.scopes, Revisions: facts.NewRevisions(), Owners: s.owners, Room: slots.take,
+			Ahead: facts.NewAhead(clock.RealClock{}),
+		},
 		attempts: s.attempts,
 		judged:   newJudged(),
 		slots:    slots,
-	})
+	}
 }
 
 func (s *shell) addKickPolicyController(mgr ctrl.Manager) error {

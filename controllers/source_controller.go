@@ -16,6 +16,7 @@ import (
 	"github.com/kick-dev/kick/internal/cluster/ledger"
 	"github.com/kick-dev/kick/internal/cluster/servertime"
 	"github.com/kick-dev/kick/internal/cluster/source"
+	"github.com/kick-dev/kick/internal/cluster/workload"
 	"github.com/kick-dev/kick/internal/core/fingerprint"
 	"github.com/kick-dev/kick/internal/core/observation"
 	"github.com/kick-dev/kick/internal/report"
@@ -35,7 +36,8 @@ type sourceReconciler struct {
 	flusher   *flusher
 	metrics   *report.Metrics
 	baselines *baselines
-
+	// foresee is called while the record of a change is being written, for a consumer that will be decided about after it.
+	foresee func(context.Context, workload.Key, source.Key, observation.Record)
 	// sweep queues every source on record once, so that records of sources that went while no replica led are found.
 	sweep *waker[source.Key]
 	swept sync.Once
@@ -72,7 +74,7 @@ func (r *sourceReconciler) Reconcile(ctx context.Context, key source.Key) (ctrl.
 	if len(consumers) == 0 {
 		return ctrl.Result{}, nil // Nobody's source is never read.
 	}
-	record, err := r.observe(ctx, key, metadata)
+	record, err := r.observe(ctx, key, metadata, consumers)
 	if err != nil || record == nil || !record.Pending {
 		return ctrl.Result{}, err
 	}
@@ -128,10 +130,13 @@ func admitting(consumers []facts.Consumer, source labels.Set) []facts.Consumer {
 	return admitted
 }
 
+// maxForeseen is for how many consumers of a change it is worthwhile to read ahead: the others of more would have to wait.
+const maxForeseen = 4
+
 // observe brings the record of a source up to date, reading the source only if its version is not the recorded one.
 // It returns nil if the source is gone.
 func (r *sourceReconciler) observe(
-	ctx context.Context, key source.Key, metadata *metav1.PartialObjectMetadata,
+	ctx context.Context, key source.Key, metadata *metav1.PartialObjectMetadata, consumers []facts.Consumer,
 ) (*observation.Record, error) {
 	if r.ledger.Get(key) == nil {
 		if err := r.baselines.take(ctx, key); err != nil {
@@ -155,6 +160,11 @@ func (r *sourceReconciler) observe(
 		return &next, nil
 	default:
 		ctrl.LoggerFrom(ctx).Info("observed a source", "result", result, "changedAt", next.ChangedAt)
+		if len(consumers) <= maxForeseen {
+			for _, c := range consumers {
+				go r.foresee(ctx, c.Workload.Key, key, next)
+			}
+		}
 		return &next, r.ledger.Put(ctx, key, record, next)
 	}
 }

@@ -23,6 +23,8 @@ type Gatherer struct {
 	Owners    *owner.Reader
 	// Room gives a workload a slot for its restart, or says which limit is reached.
 	Room func(workload.Key, policy.Scope) string
+	// Ahead holds what was read before it was needed; nil for nothing.
+	Ahead *Ahead
 }
 
 // Gathering collects the facts of one decision, the cheap ones first and the others when the decision asks for them.
@@ -93,6 +95,13 @@ func (g *Gathering) Supply(ctx context.Context, need request.Need) (bool, error)
 // supplyPods lists the Pods. The next thing asked for is the workload itself, unless no Pod is stale, so both are read at
 // the same time.
 func (g *Gathering) supplyPods(ctx context.Context) (bool, error) {
+	if g.Restarts && !g.Facts.Live {
+		if read := g.Ahead.take(ctx, g.Workload); read != nil {
+			g.live = read.live
+			g.Facts.Evidence.Pods, g.Facts.Evidence.PodsRead = read.pods, true
+			return true, nil
+		}
+	}
 	var ahead sync.WaitGroup
 	var failed error
 	if g.Restarts && !g.Facts.Live {

@@ -27,6 +27,22 @@ type Records interface {
 	Get(source.Key) *observation.Record
 }
 
+// recordsWith are records with another one in the place of one of them.
+type recordsWith struct {
+	Records
+	key    source.Key
+	record observation.Record
+}
+
+// Get implements Records.
+func (r recordsWith) Get(key source.Key) *observation.Record {
+	if key != r.key {
+		return r.Records.Get(key)
+	}
+	record := r.record
+	return &record
+}
+
 // Scopes answers, from caches and the ledger alone, what the policies say about workloads and sources.
 type Scopes struct {
 	// Cache serves policies.
