@@ -174,7 +174,7 @@ func (r *kickRequestReconciler) advance(
 
 // prepare gathers about a request what costs no request to the API server.
 func (r *kickRequestReconciler) prepare(ctx context.Context, g *facts.Gathering, present *v1alpha1.KickRequest) error {
-	g.Restarts = true
+	g.Restarts, g.UnderWay = true, present.Status.Phase == v1alpha1.PhaseExecuting
 	g.Facts.RequestGeneration, g.Facts.Manual = present.Generation, present.Spec.Manual
 	r.attempts.recall(present, &g.Facts)
 	if err := g.Refresh(ctx); err != nil {

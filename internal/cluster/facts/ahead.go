@@ -2,6 +2,7 @@ package facts
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -37,11 +38,14 @@ type Ahead struct {
 type reading struct {
 	uid        types.UID
 	generation int64
-	done       chan struct{}
+	// changes are those that had been observed before. A later one may concern Pods that are younger than the reading.
+	changes freshness.Changes
+	done    chan struct{}
 
 	failed error
 	pods   []freshness.Pod
-	live   *workload.Workload
+	// live is nil where the workload in the cache will do.
+	live *workload.Workload
 }
 
 // NewAhead returns an empty memory.
@@ -64,7 +68,9 @@ func (g *Gathering) ReadAhead(ctx context.Context, need request.Need) {
 	if need != request.NeedPods {
 		return
 	}
-	read := &reading{uid: g.Workload.UID(), generation: g.Workload.Generation(), done: make(chan struct{})}
+	read := &reading{
+		uid: g.Workload.UID(), generation: g.Workload.Generation(), changes: g.Facts.Changes, done: make(chan struct{}),
+	}
 	if !g.Ahead.offer(g.Workload.Key, read) {
 		return
 	}
@@ -97,8 +103,9 @@ func (a *Ahead) drop(key workload.Key, read *reading) {
 	}
 }
 
-// take returns the reading about a workload in the state that is judged, nil if there is none.
-func (a *Ahead) take(ctx context.Context, judged *workload.Workload) *reading {
+// take returns the reading about a workload in the state that is judged, made for the changes it is judged by; nil if there is
+// none.
+func (a *Ahead) take(ctx context.Context, judged *workload.Workload, changes freshness.Changes) *reading {
 	if a == nil {
 		return nil
 	}
@@ -106,7 +113,8 @@ func (a *Ahead) take(ctx context.Context, judged *workload.Workload) *reading {
 	read := a.readings[judged.Key]
 	delete(a.readings, judged.Key)
 	a.mu.Unlock()
-	if read == nil || read.uid != judged.UID() || read.generation != judged.Generation() {
+	if read == nil || read.uid != judged.UID() || read.generation != judged.Generation() ||
+		!maps.EqualFunc(read.changes, changes, time.Time.Equal) {
 		return nil
 	}
 	select {
@@ -114,7 +122,7 @@ func (a *Ahead) take(ctx context.Context, judged *workload.Workload) *reading {
 	case <-ctx.Done():
 		return nil
 	}
-	if read.failed != nil || read.live == nil {
+	if read.failed != nil {
 		return nil
 	}
 	return read

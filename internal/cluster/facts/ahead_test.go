@@ -14,6 +14,7 @@ import (
 
 	"github.com/kick-dev/kick/internal/cluster/source"
 	"github.com/kick-dev/kick/internal/cluster/workload"
+	"github.com/kick-dev/kick/internal/core/freshness"
 	"github.com/kick-dev/kick/internal/core/observation"
 )
 
@@ -34,20 +35,26 @@ func readingOf(w *workload.Workload) *reading {
 
 func TestAReadingServesOneDecisionAboutTheSameState(t *testing.T) {
 	web := deployment(t, "web", "1", 4)
+	now := time.Now()
+	changes := func(at time.Time) freshness.Changes { return freshness.Changes{{Name: "db"}: at} }
 	for name, tc := range map[string]struct {
 		judged *workload.Workload
+		later  freshness.Changes
 		change func(*reading)
 		want   bool
 	}{
-		"the same":                 {judged: web, want: true},
-		"another generation":       {judged: deployment(t, "web", "1", 5)},
-		"a namesake made later":    {judged: deployment(t, "web", "2", 4)},
-		"another workload":         {judged: deployment(t, "api", "1", 4)},
-		"the reading failed":       {judged: web, change: func(r *reading) { r.failed = errors.New("refused") }},
-		"the workload was deleted": {judged: web, change: func(r *reading) { r.live = nil }},
+		"the same":              {judged: web, want: true},
+		"another generation":    {judged: deployment(t, "web", "1", 5)},
+		"a namesake made later": {judged: deployment(t, "web", "2", 4)},
+		"another workload":      {judged: deployment(t, "api", "1", 4)},
+		"the reading failed":    {judged: web, change: func(r *reading) { r.failed = errors.New("refused") }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ahead, read := NewAhead(clocktesting.NewFakeClock(time.Now())), readingOf(web)
+			ahead, read := NewAhead(clocktesting.NewFakeClock(now)), readingOf(web)
+			read.changes = changes(now)
+			if tc.later == nil {
+				tc.later = changes(now.UTC())
+			}
 			if tc.change != nil {
 				tc.change(read)
 			}
@@ -55,16 +62,16 @@ func TestAReadingServesOneDecisionAboutTheSameState(t *testing.T) {
 			if !ahead.offer(web.Key, read) {
 				t.Fatal("there is no place for the first reading")
 			}
-			if got := ahead.take(t.Context(), tc.judged); (got != nil) != tc.want {
+			if got := ahead.take(t.Context(), tc.judged, tc.later); (got != nil) != tc.want {
 				t.Errorf("taken: %v, want %v", got != nil, tc.want)
 			}
-			if ahead.take(t.Context(), tc.judged) != nil {
+			if ahead.take(t.Context(), tc.judged, tc.later) != nil {
 				t.Error("the reading served two decisions")
 			}
 		})
 	}
 	var none *Ahead
-	if none.take(t.Context(), web) != nil {
+	if none.take(t.Context(), web, nil) != nil {
 		t.Error("something was read ahead by nobody")
 	}
 }
@@ -74,7 +81,7 @@ func TestADecisionWaitsForAReadingUnderWay(t *testing.T) {
 	read := readingOf(web)
 	ahead.offer(web.Key, read)
 	taken := make(chan *reading)
-	go func() { taken <- ahead.take(t.Context(), web) }()
+	go func() { taken <- ahead.take(t.Context(), web, nil) }()
 	select {
 	case <-taken:
 		t.Fatal("a reading was taken that is not complete")
@@ -87,7 +94,7 @@ func TestADecisionWaitsForAReadingUnderWay(t *testing.T) {
 	ahead.offer(web.Key, readingOf(web))
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if ahead.take(ended, web) != nil {
+	if ahead.take(ended, web, nil) != nil {
 		t.Error("a reading was taken that is not complete")
 	}
 }
@@ -114,7 +121,7 @@ func TestReadingsGrowOld(t *testing.T) {
 		t.Error("two readings are kept of one workload")
 	}
 	close(first.done)
-	if ahead.take(t.Context(), web) != first {
+	if ahead.take(t.Context(), web, nil) != first {
 		t.Error("the reading was lost")
 	}
 	second := readingOf(web)
@@ -122,7 +129,7 @@ func TestReadingsGrowOld(t *testing.T) {
 	clock.Step(aheadFor / 2)
 	ahead.offer(web.Key, second)
 	clock.Step(aheadFor / 2) // The time of the first is over.
-	if ahead.take(t.Context(), web) != second {
+	if ahead.take(t.Context(), web, nil) != second {
 		t.Error("the age of one reading ended another")
 	}
 }

@@ -33,8 +33,11 @@ type Gathering struct {
 	Workload *workload.Workload
 	// Facts gathered so far.
 	Facts request.Facts
-	// Restarts is true if what is decided is a restart, before which the workload itself is read.
+	// Restarts is true if what is decided is a restart. It is decided about the workload as the API server has it: that is
+	// read, or else the stamp is bound to the version in the cache.
 	Restarts bool
+	// UnderWay is true while a restart is on record already. What became of it is asked of the API server.
+	UnderWay bool
 
 	*Gatherer
 	inspection *workload.Inspection
@@ -93,10 +96,10 @@ func (g *Gathering) Supply(ctx context.Context, need request.Need) (bool, error)
 }
 
 // supplyPods lists the Pods. The next thing asked for is the workload itself, unless no Pod is stale, so both are read at
-// the same time.
+// the same time if both have to be.
 func (g *Gathering) supplyPods(ctx context.Context) (bool, error) {
 	if g.Restarts && !g.Facts.Live {
-		if read := g.Ahead.take(ctx, g.Workload); read != nil {
+		if read := g.Ahead.take(ctx, g.Workload, g.Facts.Changes); read != nil {
 			g.live = read.live
 			g.Facts.Evidence.Pods, g.Facts.Evidence.PodsRead = read.pods, true
 			return true, nil
@@ -104,7 +107,7 @@ func (g *Gathering) supplyPods(ctx context.Context) (bool, error) {
 	}
 	var ahead sync.WaitGroup
 	var failed error
-	if g.Restarts && !g.Facts.Live {
+	if g.Restarts && !g.Facts.Live && !g.trustsCache() {
 		ahead.Go(func() { g.live, failed = g.Scopes.Workloads.Read(ctx, g.Workload.Key) })
 	}
 	pods, err := g.inspection.Pods(ctx)
@@ -116,9 +119,17 @@ func (g *Gathering) supplyPods(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// supplyLive reads the workload from the API server. Evidence gathered about the cached one stays valid if the spec is
-// the same.
+// trustsCache tells whether the workload in the cache will do. The stamp is then written only if the API server has no newer
+// one. GitOps tools are asked themselves all the same, where policies ask them; then the workload is, too.
+func (g *Gathering) trustsCache() bool { return !g.UnderWay && len(g.Facts.Scope.Providers()) == 0 }
+
+// supplyLive reads the workload from the API server, unless the one in the cache will do. Evidence gathered about the cached
+// one stays valid if the spec is the same.
 func (g *Gathering) supplyLive(ctx context.Context) (bool, error) {
+	if g.trustsCache() {
+		g.Facts.Live = true
+		return true, nil
+	}
 	live := g.live
 	if live == nil {
 		var err error

@@ -41,7 +41,11 @@ func References(object client.Object) []string {
 
 // Cached returns the workload from the cache, nil if there is none.
 func (c *Client) Cached(ctx context.Context, key Key) (*Workload, error) {
-	return get(ctx, c.Cache, key)
+	workload, err := get(ctx, c.Cache, key)
+	if workload != nil {
+		workload.cached = true
+	}
+	return workload, err
 }
 
 // Read returns the workload from the API server, nil if there is none.
@@ -81,6 +85,7 @@ func (c *Client) list(ctx context.Context, options ...client.ListOption) ([]*Wor
 		}
 		err := meta.EachListItem(list, func(item runtime.Object) error {
 			if workload, ok := Of(item.(client.Object)); ok {
+				workload.cached = true
 				workloads = append(workloads, workload)
 			}
 			return nil

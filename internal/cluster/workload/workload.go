@@ -38,6 +38,8 @@ type Workload struct {
 	Key    Key
 	object client.Object
 	kind   *kind
+	// cached is true for one from the cache: it lacks what Slim drops, and the API server may have a newer one.
+	cached bool
 }
 
 // Of wraps an object. It reports false for an object of another kind.

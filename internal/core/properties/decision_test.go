@@ -1,6 +1,7 @@
 package properties_test
 
 import (
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -29,6 +30,7 @@ func (m *manager) reconcileWorkload(key workloadKey) {
 		m.consider(g)
 		return
 	}
+	g.trusting = present.Status.Phase != v1alpha1.PhaseExecuting
 	g.facts.RequestGeneration, g.facts.Manual = present.Generation, present.Spec.Manual
 	g.facts.Issued, g.facts.Denied = m.issued[present.UID], m.denied[present.UID]
 	for {
@@ -49,6 +51,8 @@ func (m *manager) reconcileWorkload(key workloadKey) {
 type gathering struct {
 	w     *snapshot
 	facts request.Facts
+	// trusting is true where the workload in the cache will do: then it has to be the present one when it is stamped.
+	trusting bool
 }
 
 func (m *manager) gather(w *snapshot) *gathering {
@@ -76,6 +80,10 @@ func (m *manager) supply(g *gathering, need request.Need) bool {
 	}
 	switch need {
 	case request.NeedLive:
+		if g.trusting {
+			g.facts.Live = true
+			break
+		}
 		before, evidence := g.w.generation, g.facts.Evidence
 		m.refresh(g, live.snapshot())
 		if before == g.w.generation {
@@ -153,6 +161,8 @@ func (m *manager) stamp(stored *v1alpha1.KickRequest, g *gathering, value string
 		m.again(g.w.key, time.Millisecond)
 	case live.spec.id != g.w.id || live.spec.paused != g.w.paused:
 		m.again(g.w.key, m.raceDelay())
+	case g.trusting && live.version != g.w.version && !live.snapshot().sameForDecision(g.w):
+		m.again(g.w.key, m.raceDelay())
 	default:
 		m.c.judge.stamps(stamping{m, live, stored, g.w, g.facts, value, decidedAt})
 		live.respec(func(s *workloadSpec) { s.id.stamp = value })
@@ -160,6 +170,13 @@ func (m *manager) stamp(stored *v1alpha1.KickRequest, g *gathering, value string
 		delete(m.denied, stored.UID)
 		m.setTimer(g.w.key, m.settings.RolloutDeadline)
 	}
+}
+
+// sameForDecision tells whether a workload is still what the cache shows, in all that a decision about a restart looks at.
+func (s *snapshot) sameForDecision(cached *snapshot) bool {
+	now, then := s.rollout(), cached.rollout()
+	now.RevisedBy, now.Message, then.RevisedBy, then.Message = time.Time{}, "", time.Time{}, ""
+	return s.generation == cached.generation && maps.Equal(s.labels, cached.labels) && now == then
 }
 
 // full tells whether as many workloads are restarting as the policies permit.

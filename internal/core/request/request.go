@@ -40,7 +40,8 @@ type Facts struct {
 
 	// Stamp is the restartedAt annotation on the Pod template, whoever wrote it.
 	Stamp string
-	// Live is true when the workload was read from the API server for this decision, and not from a cache.
+	// Live is true when the decision is about the workload as the API server has it: when it was read from there for this
+	// decision, or when the stamp will be written only if nothing newer is there than in the cache.
 	Live bool
 	// TemplateWriter names the field manager that last wrote the Pod template, beside KICK; empty if not known.
 	TemplateWriter string
