@@ -35,6 +35,7 @@ type guard struct {
 	policies client.Reader
 	// workloads reads revisions from the API server.
 	workloads *workload.Client
+	clock     Clock
 	// namespace is KICK's own, which is never managed.
 	namespace string
 	// account is the user name of KICK's own service account.
@@ -101,6 +102,8 @@ func (g *guard) gather(ctx context.Context, request admission.Request, old, upda
 		updated: annotation(updated),
 		own:     g.account != "" && request.UserInfo.Username == g.account,
 		exempt:  g.exempt.cover(request.UserInfo),
+
+		momentary: momentary(annotation(updated), g.clock.Now()),
 	}
 	if request.Namespace == g.namespace {
 		return facts, nil

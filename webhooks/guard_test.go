@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -42,7 +44,7 @@ func newGuard(t testing.TB, funcs interceptor.Funcs, objects ...client.Object) *
 	scheme := testScheme(t)
 	c := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), funcs)
 	return &guard{
-		decoder: admission.NewDecoder(scheme), policies: c, workloads: &workload.Client{Live: c},
+		decoder: admission.NewDecoder(scheme), policies: c, workloads: &workload.Client{Live: c}, clock: testingclock.NewFakePassiveClock(noon),
 		namespace: "kick-system", account: "system:serviceaccount:kick-system:kick",
 		exempt: Exemptions{Users: []string{"root"}, Groups: []string{"on-call"}},
 	}
@@ -324,5 +326,29 @@ func TestMalformedObjectsAreABadRequestAndNoPanic(t *testing.T) {
 				t.Errorf("refused: %v", response.Result)
 			}
 		})
+	}
+}
+
+// Restarts by hand come in numbers, such as from a script, and what each of them costs the API server is what would keep
+// their answers waiting.
+func TestTheGuardReadsNoHistoryForARestartThatIsMadeNow(t *testing.T) {
+	lists := 0
+	g := newGuard(t, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, ok := list.(*appsv1.ReplicaSetList); ok {
+				lists++
+			}
+			return c.List(ctx, list, options...)
+		},
+	}, managing())
+	for _, tc := range []struct {
+		at   time.Time
+		want int
+	}{{noon, 0}, {noon.Add(-time.Hour), 1}} {
+		lists = 0
+		response := g.Handle(t.Context(), update(t, stamped(nil), stamped(new(tc.at.Format(time.RFC3339)))))
+		if response.Allowed || lists != tc.want {
+			t.Errorf("a restart at %s at noon is allowed: %v, with %d lists of ReplicaSets, want %d", tc.at, response.Allowed, lists, tc.want)
+		}
 	}
 }

@@ -63,7 +63,7 @@ func SetupWithManager(mgr ctrl.Manager, options Options) error {
 			workloads: workloads, reviews: mgr.GetClient(), clock: options.Clock, account: options.account(),
 		})},
 		{registration.Guard, guardPath, &guard{
-			decoder: admission.NewDecoder(mgr.GetScheme()), policies: mgr.GetCache(), workloads: workloads,
+			decoder: admission.NewDecoder(mgr.GetScheme()), policies: mgr.GetCache(), workloads: workloads, clock: options.Clock,
 			namespace: options.Namespace, account: options.account(), exempt: options.Exempt,
 		}},
 	} {

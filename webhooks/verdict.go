@@ -3,6 +3,7 @@ package webhooks
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -16,6 +17,8 @@ type write struct {
 	old, updated *string
 	// own is true where KICK itself writes, exempt where the writer may restart whatever it likes.
 	own, exempt bool
+	// momentary is true for a value that names the present moment, as every new restart has it: no revision carries it yet.
+	momentary bool
 	// guards are the policies that select the workload.
 	guards []guarding
 	// history holds the values that revisions of the workload carry. It is read only where the verdict depends on it.
@@ -83,7 +86,7 @@ func judge(w write) verdict {
 		return verdict{rule: ruleExempt}
 	case !guarded || deciding.mode == v1alpha1.GuardOff:
 		return verdict{rule: ruleNotGuarded, guarding: deciding}
-	case !w.historyRead:
+	case !w.historyRead && !w.momentary:
 		return verdict{effect: readHistory}
 	case slices.Contains(w.history, *w.updated):
 		return verdict{rule: ruleKnownRevision, guarding: deciding}
@@ -92,6 +95,20 @@ func judge(w write) verdict {
 	default:
 		return verdict{effect: deny, rule: ruleForeignRestart, guarding: deciding}
 	}
+}
+
+// moment is how far from the present the value of a restart that is made now may be: kubectl drops the fraction of a second,
+// and clocks differ a little.
+const moment = 2 * time.Second
+
+// momentary tells whether a value names the present moment. A rollback to a revision that was made within it would have to be
+// the second in that time.
+func momentary(value *string, now time.Time) bool {
+	if value == nil {
+		return false
+	}
+	at, err := time.Parse(time.RFC3339Nano, *value)
+	return err == nil && now.Sub(at).Abs() <= moment
 }
 
 // strictest returns the policy that decides, false if there is none: of those in force the one with the strictest guard.

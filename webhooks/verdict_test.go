@@ -2,6 +2,7 @@ package webhooks
 
 import (
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -32,6 +33,28 @@ func foreign(edit func(*write)) write {
 	return w
 }
 
+func TestAMoment(t *testing.T) {
+	now := time.Date(2026, 8, 6, 12, 0, 0, 900e6, time.UTC)
+	for value, want := range map[string]bool{
+		"2026-08-06T12:00:00Z":           true, // kubectl's
+		"2026-08-06T14:00:00+02:00":      true,
+		"2026-08-06T12:00:02.123456789Z": true, // a clock that is ahead
+		"2026-08-06T11:59:59Z":           true,
+		"2026-08-06T11:59:58Z":           false,
+		"2026-08-06T12:00:03Z":           false,
+		"2026-08-06T14:00:00Z":           false,
+		"now":                            false,
+		"":                               false,
+	} {
+		if got := momentary(&value, now); got != want {
+			t.Errorf("%q is of this moment: %v, want %v", value, got, want)
+		}
+	}
+	if momentary(nil, now) {
+		t.Error("no value is of this moment")
+	}
+}
+
 func TestTheGuardRefusesForeignRestartsAndNothingElse(t *testing.T) {
 	guards := func(guards ...guarding) func(*write) { return func(w *write) { w.guards = guards } }
 	for name, tc := range map[string]struct {
@@ -51,6 +74,7 @@ func TestTheGuardRefusesForeignRestartsAndNothingElse(t *testing.T) {
 		"the value removed":                         {func(w *write) { w.updated = nil }, allow, ruleRemoved, ""},
 		"an earlier value (C088)":                   {func(w *write) { w.updated = new("0") }, allow, ruleKnownRevision, "web"},
 		"history not read yet":                      {func(w *write) { w.historyRead = false }, readHistory, "", ""},
+		"a value of this moment":                    {func(w *write) { w.historyRead, w.momentary = false, true }, deny, ruleForeignRestart, "web"},
 		"no history":                                {func(w *write) { w.history = nil }, deny, ruleForeignRestart, "web"},
 		"KICK":                                      {func(w *write) { w.own = true }, allow, ruleOwnAccount, ""},
 		"an exempt writer":                          {func(w *write) { w.exempt = true }, allow, ruleExempt, ""},

@@ -84,10 +84,6 @@ func (b *bench) callOfTheGuard(ctx context.Context, port int) (func(context.Cont
 	if err := b.k8s.Get(ctx, key, workload); err != nil {
 		return nil, fmt.Errorf("read a workload: %w", err)
 	}
-	body, err := restartByHand(workload)
-	if err != nil {
-		return nil, err
-	}
 	path, err := b.pathOfTheGuard(ctx)
 	if err != nil {
 		return nil, err
@@ -97,6 +93,10 @@ func (b *bench) callOfTheGuard(ctx context.Context, port int) (func(context.Cont
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxConnsPerHost: connections, MaxIdleConnsPerHost: connections}
 	connection := &http.Client{Transport: transport}
 	return func(ctx context.Context) error {
+		body, err := restartByHand(workload)
+		if err != nil {
+			return err
+		}
 		request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 		if err != nil {
 			return fmt.Errorf("ask the guard: %w", err)
