@@ -17,7 +17,7 @@ type write struct {
 	old, updated *string
 	// own is true where KICK itself writes, exempt where the writer may restart whatever it likes.
 	own, exempt bool
-	// momentary is true for a value that names the present moment, as every new restart has it: no revision carries it yet.
+	// momentary is true for a value that names the present moment, as that of kubectl does: no revision carries it yet.
 	momentary bool
 	// guards are the policies that select the workload.
 	guards []guarding
@@ -101,14 +101,14 @@ func judge(w write) verdict {
 // and clocks differ a little.
 const moment = 2 * time.Second
 
-// momentary tells whether a value names the present moment. A rollback to a revision that was made within it would have to be
-// the second in that time.
+// momentary tells whether a value names the present moment in whole seconds, as kubectl writes it. The stamps of KICK have a
+// fraction, so that a rollback to one of them is never taken for a new restart, however soon it comes.
 func momentary(value *string, now time.Time) bool {
 	if value == nil {
 		return false
 	}
 	at, err := time.Parse(time.RFC3339Nano, *value)
-	return err == nil && now.Sub(at).Abs() <= moment
+	return err == nil && at.Nanosecond() == 0 && now.Sub(at).Abs() <= moment
 }
 
 // strictest returns the policy that decides, false if there is none: of those in force the one with the strictest guard.
