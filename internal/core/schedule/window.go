@@ -9,6 +9,7 @@ package schedule
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -74,6 +75,10 @@ func parseCron(expression string) (cron.Schedule, error) {
 	return schedule, nil
 }
 
+// zones remembers the zones that were loaded, by their names: policies are parsed for every decision, and the database of
+// zones is a directory of files. It is as constant as they are.
+var zones sync.Map
+
 func parseZone(name string) (*time.Location, error) {
 	if name == "" {
 		return time.UTC, nil
@@ -81,10 +86,14 @@ func parseZone(name string) (*time.Location, error) {
 	if strings.EqualFold(name, "Local") {
 		return nil, fmt.Errorf("the zone of the process is no zone; name one, such as Europe/Berlin or UTC")
 	}
+	if zone, loaded := zones.Load(name); loaded {
+		return zone.(*time.Location), nil
+	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
 		return nil, fmt.Errorf("is no known time zone; name one of the IANA database, such as Europe/Berlin or UTC")
 	}
+	zones.Store(name, zone)
 	return zone, nil
 }
 
