@@ -203,7 +203,7 @@ func (s *shell) addSourceController(mgr ctrl.Manager) error {
 		WatchesRawSource(s.wakeSource.source()).
 		WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, &v1alpha1.KickPolicy{}, s.sourcesOfPolicy()))
 	for _, kind := range sourceKinds {
-		b = b.WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, source.Metadata(kind), sourceItself(kind)))
+		b = b.WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, source.Metadata(kind), s.sourceItself(kind)))
 	}
 	for _, object := range workload.Objects() {
 		b = b.WatchesRawSource(ctrlsource.TypedKind(cache, object, sourcesOfWorkload()))
@@ -218,10 +218,14 @@ func (s *shell) addSourceController(mgr ctrl.Manager) error {
 		metrics:   s.metrics,
 		baselines: newBaselines(s),
 		sweep:     s.wakeSource,
-		fingerprintKey: source.Key{
-			Namespace: s.options.Namespace, Source: deps.Source{Kind: v1alpha1.Secret, Name: ledger.KeySecret},
-		},
+
+		fingerprintKey: s.fingerprintKey(),
 	})
+}
+
+// fingerprintKey is the Secret that holds the key of the fingerprints.
+func (s *shell) fingerprintKey() source.Key {
+	return source.Key{Namespace: s.options.Namespace, Source: deps.Source{Kind: v1alpha1.Secret, Name: ledger.KeySecret}}
 }
 
 func (s *shell) addKickRequestController(mgr ctrl.Manager) error {

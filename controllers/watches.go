@@ -66,11 +66,34 @@ func relabelled(before, after client.Object) bool {
 	return !maps.Equal(before.GetLabels(), after.GetLabels())
 }
 
-// sourceItself observes a source whenever it moves.
-func sourceItself(kind v1alpha1.SourceKind) handles[source.Key] {
-	return onChange(func(_ context.Context, object client.Object) []source.Key {
+// sourceItself observes a source that moves, if anybody consumes it. The others, which are most, would only swell the queue at
+// a start, and a queue does not give back what it once took. Whoever comes to consume one of them has it observed then, see
+// sourcesOfWorkload.
+func (s *shell) sourceItself(kind v1alpha1.SourceKind) handles[source.Key] {
+	always := onChange(func(_ context.Context, object client.Object) []source.Key {
 		return []source.Key{source.KeyOf(kind, object)}
 	}, moved)
+	watched := onChange(func(ctx context.Context, object client.Object) []source.Key {
+		key := source.KeyOf(kind, object)
+		if key != s.fingerprintKey() && !s.consumed(ctx, key) {
+			return nil
+		}
+		return []source.Key{key}
+	}, moved)
+	return handler.TypedFuncs[client.Object, source.Key]{
+		CreateFunc: watched.Create,
+		UpdateFunc: watched.Update,
+		DeleteFunc: always.Delete, // There may be a record to forget.
+	}
+}
+
+// consumed tells whether any workload consumes a source. When that cannot be told, it is.
+func (s *shell) consumed(ctx context.Context, key source.Key) bool {
+	consumed, err := s.workloads.Consumed(ctx, key.Namespace, key.Source)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "find out whether a source is consumed", "source", key.String())
+	}
+	return consumed || err != nil
 }
 
 // sourcesOfWorkload observes the sources of a workload that appears, goes, or comes to consume others.
