@@ -234,7 +234,7 @@ func cacheOptions(namespaces []string) cache.Options {
 	byObject := map[client.Object]cache.ByObject{
 		&corev1.Secret{}:        {Transform: source.Slim, UnsafeDisableDeepCopy: &shared},
 		&corev1.ConfigMap{}:     {Transform: source.Slim, UnsafeDisableDeepCopy: &shared},
-		&v1alpha1.KickRequest{}: {UnsafeDisableDeepCopy: &shared},
+		&v1alpha1.KickRequest{}: {Transform: controllers.SlimRequest, UnsafeDisableDeepCopy: &shared},
 	}
 	for _, object := range workload.Objects() {
 		byObject[object] = cache.ByObject{Transform: workload.Slim, UnsafeDisableDeepCopy: &shared}
