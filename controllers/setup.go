@@ -54,6 +54,8 @@ type Options struct {
 	Namespace string
 	// WatchNamespaces are the namespaces whose objects are cached; nil stands for all.
 	WatchNamespaces []string
+	// Sources serves the metadata of Secrets and ConfigMaps from the cache of the manager.
+	Sources client.Reader
 	// RequestTTL is how long a terminal request is kept.
 	RequestTTL time.Duration
 	// Workers is how many reconciles each controller runs at the same time.
@@ -136,7 +138,7 @@ func newShell(mgr ctrl.Manager, options Options) (*shell, error) {
 		options:     options,
 		client:      mgr.GetClient(),
 		workloads:   &workload.Client{Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Writer: mgr.GetClient()},
-		sources:     &source.Reader{Cache: mgr.GetCache(), Live: mgr.GetAPIReader()},
+		sources:     &source.Reader{Cache: options.Sources, Live: mgr.GetAPIReader()},
 		ledger:      ledger.NewStore(mgr.GetAPIReader(), mgr.GetClient(), options.Namespace),
 		requests:    newRequests(mgr.GetClient()),
 		metrics:     registered,

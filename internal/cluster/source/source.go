@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
-	"github.com/kick-dev/kick/internal/cluster/intern"
 	"github.com/kick-dev/kick/internal/core/deps"
 	"github.com/kick-dev/kick/internal/core/fingerprint"
 	"github.com/kick-dev/kick/internal/core/observation"
@@ -50,34 +49,6 @@ func KeyOf(kind v1alpha1.SourceKind, object client.Object) Key {
 		Namespace: object.GetNamespace(),
 		Source:    deps.Source{Kind: kind, Name: object.GetName()},
 	}
-}
-
-// Slim is a cache transform: of a source it keeps name, version, labels and, as a single managedFields entry, its writers.
-// There are many more sources than anybody consumes, so what they say alike they share.
-func Slim(object any) (any, error) {
-	metadata, ok := object.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return object, nil
-	}
-	metadata.ObjectMeta = metav1.ObjectMeta{
-		Name:            metadata.Name,
-		Namespace:       intern.String(metadata.Namespace),
-		ResourceVersion: metadata.ResourceVersion,
-		Labels:          intern.Map(metadata.Labels),
-		ManagedFields:   entries.Share(Writers(metadata), entryOf),
-	}
-	return metadata, nil
-}
-
-// entries are the managedFields of slim sources, by their writers.
-var entries intern.Pool[[]metav1.ManagedFieldsEntry]
-
-// entryOf is what Writers reads the writers back from.
-func entryOf(writers string) []metav1.ManagedFieldsEntry {
-	if writers == "" {
-		return nil
-	}
-	return []metav1.ManagedFieldsEntry{{Manager: writers}}
 }
 
 // LastWrite is λ: the latest of the creation of an object and the writes that the API server dates in its
