@@ -93,13 +93,14 @@ func TestASourceIsObservedIfAnybodyConsumesIt(t *testing.T) {
 		namespace, name string
 		goes            bool
 		want            int
+		wantAtStart     int
 	}{
-		"consumed":                             {works, "shop", "db", false, 1},
-		"not consumed":                         {works, "shop", "other", false, 0},
-		"consumed in another namespace":        {works, "bank", "db", false, 0},
-		"the key of the fingerprints":          {works, "kick-system", ledger.KeySecret, false, 1},
-		"not consumed, and it goes":            {works, "shop", "other", true, 1},
-		"whether it is consumed is not to say": {fails, "shop", "other", false, 1},
+		"consumed":                             {works, "shop", "db", false, 1, 0},
+		"not consumed":                         {works, "shop", "other", false, 0, 0},
+		"consumed in another namespace":        {works, "bank", "db", false, 0, 0},
+		"the key of the fingerprints":          {works, "kick-system", ledger.KeySecret, false, 1, 1},
+		"not consumed, and it goes":            {works, "shop", "other", true, 1, 0},
+		"whether it is consumed is not to say": {fails, "shop", "other", false, 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &shell{options: Options{Namespace: "kick-system"}, workloads: &workload.Client{Cache: tc.cache}}
@@ -118,13 +119,51 @@ func TestASourceIsObservedIfAnybodyConsumesIt(t *testing.T) {
 				if tc.goes != (event == "delete") {
 					continue
 				}
-				q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[source.Key]())
-				tell(q)
-				if got := q.Len(); got != tc.want {
+				if got := queued(tell); got != tc.want {
 					t.Errorf("%s: %d keys queued, want %d", event, got, tc.want)
 				}
-				q.ShutDown()
+			}
+			got := queued(func(q queue[source.Key]) {
+				handler.Create(t.Context(), event.TypedCreateEvent[client.Object]{Object: next, IsInInitialList: true}, q)
+			})
+			if got != tc.wantAtStart {
+				t.Errorf("at the start: %d keys queued, want %d", got, tc.wantAtStart)
 			}
 		})
+	}
+}
+
+// queued counts the keys that a handler queues.
+func queued[key comparable](tell func(queue[key])) int {
+	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[key]())
+	defer q.ShutDown()
+	tell(q)
+	return q.Len()
+}
+
+func TestNewcomersAreThoseThatComeAfterTheStart(t *testing.T) {
+	handler := newcomers(onChange(func(_ context.Context, object client.Object) []string { return []string{object.GetName()} }, moved))
+	old, next := source.Metadata(v1alpha1.Secret), source.Metadata(v1alpha1.Secret)
+	next.ResourceVersion = "2"
+	for name, tc := range map[string]struct {
+		tell func(queue[string])
+		want int
+	}{
+		"it was there": {func(q queue[string]) {
+			handler.Create(t.Context(), event.TypedCreateEvent[client.Object]{Object: old, IsInInitialList: true}, q)
+		}, 0},
+		"it comes": {func(q queue[string]) {
+			handler.Create(t.Context(), event.TypedCreateEvent[client.Object]{Object: old}, q)
+		}, 1},
+		"it moves": {func(q queue[string]) {
+			handler.Update(t.Context(), event.TypedUpdateEvent[client.Object]{ObjectOld: old, ObjectNew: next}, q)
+		}, 1},
+		"it goes": {func(q queue[string]) {
+			handler.Delete(t.Context(), event.TypedDeleteEvent[client.Object]{Object: old}, q)
+		}, 1},
+	} {
+		if got := queued(tc.tell); got != tc.want {
+			t.Errorf("%s: %d keys queued, want %d", name, got, tc.want)
+		}
 	}
 }
