@@ -44,7 +44,7 @@ func slimMetadata(object client.Object) {
 	object.SetFinalizers(nil)
 	object.SetLabels(intern.Map(object.GetLabels()))
 	annotations := object.GetAnnotations()
-	if _, applied := annotations[corev1.LastAppliedConfigAnnotation]; applied { // What is shared is never written to.
+	if annotations[corev1.LastAppliedConfigAnnotation] != "" { // What is shared is never written to, and lacks it.
 		delete(annotations, corev1.LastAppliedConfigAnnotation)
 	}
 	object.SetAnnotations(intern.Map(annotations))

@@ -69,7 +69,7 @@ func ReduceDeployment(deployment *appsv1.Deployment) {
 	for i := range status.Conditions {
 		if condition := &status.Conditions[i]; condition.Type == appsv1.DeploymentProgressing {
 			progress = []appsv1.DeploymentCondition{{
-				Type: appsv1.DeploymentProgressing, Status: condition.Status, Reason: condition.Reason, LastUpdateTime: condition.LastUpdateTime,
+				Type: condition.Type, Status: condition.Status, Reason: condition.Reason, LastUpdateTime: condition.LastUpdateTime,
 			}}
 			break
 		}
