@@ -54,7 +54,7 @@ func notificationItself() handles[types.NamespacedName] {
 
 // notificationsOfSecret looks at the notifications that use a Secret which appears, goes, or moves.
 func (s *shell) notificationsOfSecret() handles[types.NamespacedName] {
-	return onChange(func(ctx context.Context, object client.Object) []types.NamespacedName {
+	return newcomers(onChange(func(ctx context.Context, object client.Object) []types.NamespacedName {
 		var names []types.NamespacedName
 		for _, n := range s.notificationsIn(ctx, object.GetNamespace()) {
 			if n.Spec.SecretRef.Name == object.GetName() {
@@ -62,7 +62,7 @@ func (s *shell) notificationsOfSecret() handles[types.NamespacedName] {
 			}
 		}
 		return names
-	}, moved)
+	}, moved))
 }
 
 // notificationsOfRequest tells the notifications of a namespace about a request that appears or moves on. An end is

@@ -55,6 +55,8 @@ type Options struct {
 	Namespace string
 	// WatchNamespaces are the namespaces whose objects are cached; nil stands for all.
 	WatchNamespaces []string
+	// Sources serves the metadata of Secrets and ConfigMaps from the cache of the manager.
+	Sources client.Reader
 	// RequestTTL is how long a terminal request is kept.
 	RequestTTL time.Duration
 	// Workers is how many reconciles each controller runs at the same time.
@@ -138,7 +140,7 @@ func newShell(mgr ctrl.Manager, options Options) (*shell, error) {
 		options:     options,
 		client:      mgr.GetClient(),
 		workloads:   &workload.Client{Cache: mgr.GetCache(), Live: mgr.GetAPIReader(), Writer: mgr.GetClient()},
-		sources:     &source.Reader{Cache: mgr.GetCache(), Live: mgr.GetAPIReader()},
+		sources:     &source.Reader{Cache: options.Sources, Live: mgr.GetAPIReader()},
 		ledger:      ledger.NewStore(mgr.GetAPIReader(), mgr.GetClient(), options.Namespace),
 		requests:    newRequests(mgr.GetClient()),
 		metrics:     registered,
@@ -207,7 +209,7 @@ func (s *shell) addSourceController(
 		WatchesRawSource(s.wakeSource.source()).
 		WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, &v1alpha1.KickPolicy{}, s.sourcesOfPolicy()))
 	for _, kind := range sourceKinds {
-		b = b.WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, source.Metadata(kind), sourceItself(kind)))
+		b = b.WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, source.Metadata(kind), s.sourceItself(kind)))
 	}
 	for _, object := range workload.Objects() {
 		b = b.WatchesRawSource(ctrlsource.TypedKind(cache, object, sourcesOfWorkload()))
@@ -223,10 +225,14 @@ func (s *shell) addSourceController(
 		baselines: newBaselines(s),
 		foresee:   foresee,
 		sweep:     s.wakeSource,
-		fingerprintKey: source.Key{
-			Namespace: s.options.Namespace, Source: deps.Source{Kind: v1alpha1.Secret, Name: ledger.KeySecret},
-		},
+
+		fingerprintKey: s.fingerprintKey(),
 	})
+}
+
+// fingerprintKey is the Secret that holds the key of the fingerprints.
+func (s *shell) fingerprintKey() source.Key {
+	return source.Key{Namespace: s.options.Namespace, Source: deps.Source{Kind: v1alpha1.Secret, Name: ledger.KeySecret}}
 }
 
 func (s *shell) addKickRequestController(mgr ctrl.Manager, decider *kickRequestReconciler) error {

@@ -237,7 +237,7 @@ func (t *telling) endpoint(ctx context.Context) (notify.Endpoint, *verdict, erro
 		return t.unusable(v1alpha1.ReasonSecretNotPermitted, "the Secret %s has no label %s: \"true\", which notifications need; add it",
 			name.Name, v1alpha1.NotificationSecretLabel)
 	}
-	known := t.state.takeOver(t.notification.Generation, metadata.UID, metadata.ResourceVersion)
+	known := t.state.takeOver(t.notification.Generation, metadata.ResourceVersion)
 	if known && len(t.untold) == 0 {
 		return notify.Endpoint{}, t.state.fault, nil
 	}

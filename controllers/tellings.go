@@ -70,7 +70,6 @@ type tellingState struct {
 
 	// What the attempts depend on, and what is wrong with it.
 	generation    int64
-	secretUID     types.UID
 	secretVersion string
 	fault         *verdict
 
@@ -161,11 +160,11 @@ func (s *tellingState) prune(requests map[types.UID]*v1alpha1.KickRequest, notif
 }
 
 // takeOver notes which notification and Secret an attempt is made with, and reports whether they are those of the last one.
-// With others there is no reason to wait.
-func (s *tellingState) takeOver(generation int64, secret types.UID, version string) bool {
-	known := s.generation == generation && s.secretUID == secret && s.secretVersion == version
+// With others there is no reason to wait. A Secret that was deleted and made anew has another version.
+func (s *tellingState) takeOver(generation int64, secretVersion string) bool {
+	known := s.generation == generation && s.secretVersion == secretVersion
 	if !known {
-		s.generation, s.secretUID, s.secretVersion = generation, secret, version
+		s.generation, s.secretVersion = generation, secretVersion
 		s.failures, s.failure, s.notBefore = 0, "", time.Time{}
 	}
 	return known

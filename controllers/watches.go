@@ -52,6 +52,21 @@ func onChange[key comparable](
 	}
 }
 
+// newcomers leaves out what was there when the controller started. It is for handlers of objects that concern others, all of
+// which are looked at then anyway, when every list is complete. A cluster is full of such objects, and both the queue and the
+// list of events that wait for a handler keep the size that they once took.
+func newcomers[key comparable](h handles[key]) handles[key] {
+	return handler.TypedFuncs[client.Object, key]{
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[client.Object], q queue[key]) {
+			if !e.IsInInitialList {
+				h.Create(ctx, e, q)
+			}
+		},
+		UpdateFunc: h.Update,
+		DeleteFunc: h.Delete,
+	}
+}
+
 // moved tells any update from a resync.
 func moved(before, after client.Object) bool {
 	return before.GetResourceVersion() != after.GetResourceVersion()
@@ -66,11 +81,37 @@ func relabelled(before, after client.Object) bool {
 	return !maps.Equal(before.GetLabels(), after.GetLabels())
 }
 
-// sourceItself observes a source whenever it moves.
-func sourceItself(kind v1alpha1.SourceKind) handles[source.Key] {
-	return onChange(func(_ context.Context, object client.Object) []source.Key {
+// sourceItself observes a source that moves, if anybody consumes it. Whoever comes to consume one of the others, which are
+// most, has it observed then, and so has whoever is there at the start: see sourcesOfWorkload.
+func (s *shell) sourceItself(kind v1alpha1.SourceKind) handles[source.Key] {
+	always := onChange(func(_ context.Context, object client.Object) []source.Key {
 		return []source.Key{source.KeyOf(kind, object)}
 	}, moved)
+	watched := onChange(func(ctx context.Context, object client.Object) []source.Key {
+		key := source.KeyOf(kind, object)
+		if key != s.fingerprintKey() && !s.consumed(ctx, key) {
+			return nil
+		}
+		return []source.Key{key}
+	}, moved)
+	return handler.TypedFuncs[client.Object, source.Key]{
+		CreateFunc: func(ctx context.Context, e event.TypedCreateEvent[client.Object], q queue[source.Key]) {
+			if !e.IsInInitialList || source.KeyOf(kind, e.Object) == s.fingerprintKey() {
+				watched.Create(ctx, e, q)
+			}
+		},
+		UpdateFunc: watched.Update,
+		DeleteFunc: always.Delete, // There may be a record to forget.
+	}
+}
+
+// consumed tells whether any workload consumes a source. When that cannot be told, it is.
+func (s *shell) consumed(ctx context.Context, key source.Key) bool {
+	consumed, err := s.workloads.Consumed(ctx, key.Namespace, key.Source)
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "find out whether a source is consumed", "source", key.String())
+	}
+	return consumed || err != nil
 }
 
 // sourcesOfWorkload observes the sources of a workload that appears, goes, or comes to consume others.
@@ -182,7 +223,7 @@ func (s *shell) workloadsOfPolicy() handles[workload.Key] {
 // consumersOfRelabelled decides about the consumers of a source that appears, goes, or changes its labels, by which
 // policies may select it.
 func (s *shell) consumersOfRelabelled(kind v1alpha1.SourceKind) handles[workload.Key] {
-	return onChange(func(ctx context.Context, object client.Object) []workload.Key {
+	return newcomers(onChange(func(ctx context.Context, object client.Object) []workload.Key {
 		key := source.KeyOf(kind, object)
 		workloads, err := s.workloads.Consumers(ctx, key.Namespace, key.Source)
 		if err != nil {
@@ -194,7 +235,7 @@ func (s *shell) consumersOfRelabelled(kind v1alpha1.SourceKind) handles[workload
 			keys = append(keys, w.Key)
 		}
 		return keys
-	}, relabelled)
+	}, relabelled))
 }
 
 // policyAndSiblings reports on a policy that changes, and on those that may share workloads with it.
@@ -206,9 +247,9 @@ func (s *shell) policyAndSiblings() handles[types.NamespacedName] {
 
 // policiesOfNamespace counts anew for the policies beside an object that appears, goes, or is specified differently.
 func (s *shell) policiesOfNamespace() handles[types.NamespacedName] {
-	return onChange(func(ctx context.Context, object client.Object) []types.NamespacedName {
+	return newcomers(onChange(func(ctx context.Context, object client.Object) []types.NamespacedName {
 		return s.policiesIn(ctx, object.GetNamespace())
-	}, respecified)
+	}, respecified))
 }
 
 func (s *shell) policiesIn(ctx context.Context, namespace string) []types.NamespacedName {

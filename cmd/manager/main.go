@@ -79,7 +79,8 @@ func run(o options) error {
 	config.Wrap(serverClock.Wrap)
 	watches := watching.New(clock.RealClock{})
 	config.Wrap(watches.Wrap)
-	mgr, err := ctrl.NewManager(config, managerOptions(o))
+	sources := &source.Cache{}
+	mgr, err := ctrl.NewManager(config, managerOptions(o, sources))
 	if err != nil {
 		return fmt.Errorf("set up the manager: %w", err)
 	}
@@ -94,7 +95,7 @@ func run(o options) error {
 		return fmt.Errorf("set up the traces: %w", err)
 	}
 	defer flush()
-	if err := addParts(mgr, o, serverClock, traces); err != nil {
+	if err := addParts(mgr, o, sources, serverClock, traces); err != nil {
 		return err
 	}
 	if err := mgr.AddReadyzCheck("watches", watches.Check); err != nil {
@@ -108,7 +109,7 @@ func run(o options) error {
 	return nil
 }
 
-func addParts(mgr ctrl.Manager, o options, serverClock *servertime.Clock, traces *report.Traces) error {
+func addParts(mgr ctrl.Manager, o options, sources *source.Cache, serverClock *servertime.Clock, traces *report.Traces) error {
 	if err := report.RegisterBuild(metrics.Registry, version); err != nil {
 		return fmt.Errorf("register the version: %w", err)
 	}
@@ -118,6 +119,7 @@ func addParts(mgr ctrl.Manager, o options, serverClock *servertime.Clock, traces
 	err := controllers.SetupWithManager(mgr, controllers.Options{
 		Namespace:             o.namespace,
 		WatchNamespaces:       cachedNamespaces(o),
+		Sources:               sources.Reader(mgr.GetCache()),
 		RequestTTL:            o.requestTTL,
 		Workers:               o.workers,
 		MaxConcurrentRestarts: o.maxConcurrent,
@@ -189,10 +191,10 @@ func cachedNamespaces(o options) []string {
 // the way, a right or a kind that is missing, is in the log, and to end and start again would not help.
 const firstLists = 10 * 365 * 24 * time.Hour
 
-func managerOptions(o options) ctrl.Options {
+func managerOptions(o options, sources *source.Cache) ctrl.Options {
 	return ctrl.Options{
 		Scheme:     newScheme(),
-		Cache:      cacheOptions(cachedNamespaces(o)),
+		Cache:      cacheOptions(cachedNamespaces(o), sources),
 		Controller: ctrlconfig.Controller{CacheSyncTimeout: firstLists},
 		Client: client.Options{Cache: &client.CacheOptions{
 			// Sources are cached as metadata only, and ledgers not at all.
@@ -229,12 +231,12 @@ func newScheme() *runtime.Scheme {
 
 // cacheOptions keep memory proportional to the number of objects and not to their size. Nothing outside of the given
 // namespaces is listed or watched; nil stands for all.
-func cacheOptions(namespaces []string) cache.Options {
+func cacheOptions(namespaces []string, sources *source.Cache) cache.Options {
 	shared := true // What is read from the cache is never modified.
 	byObject := map[client.Object]cache.ByObject{
 		&corev1.Secret{}:        {Transform: source.Slim, UnsafeDisableDeepCopy: &shared},
 		&corev1.ConfigMap{}:     {Transform: source.Slim, UnsafeDisableDeepCopy: &shared},
-		&v1alpha1.KickRequest{}: {UnsafeDisableDeepCopy: &shared},
+		&v1alpha1.KickRequest{}: {Transform: controllers.SlimRequest, UnsafeDisableDeepCopy: &shared},
 	}
 	for _, object := range workload.Objects() {
 		byObject[object] = cache.ByObject{Transform: workload.Slim, UnsafeDisableDeepCopy: &shared}
@@ -247,5 +249,6 @@ func cacheOptions(namespaces []string) cache.Options {
 		DefaultTransform:  cache.TransformStripManagedFields(),
 		DefaultNamespaces: only,
 		ByObject:          byObject,
+		NewInformer:       sources.NewInformer,
 	}
 }

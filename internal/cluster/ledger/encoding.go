@@ -2,12 +2,12 @@ package ledger
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
+	"github.com/kick-dev/kick/internal/cluster/intern"
 	"github.com/kick-dev/kick/internal/core/deps"
 	"github.com/kick-dev/kick/internal/core/observation"
 )
@@ -39,7 +39,7 @@ func decode(record *v1alpha1.SourceRecord) (source deps.Source, decoded observat
 		ChangedAt:       record.ChangedAt.Time,
 		LastWrite:       record.LastWrite.Time,
 		Fingerprint:     record.Fingerprint,
-		KeyID:           record.KeyID,
+		KeyID:           intern.String(record.KeyID),
 		Encoding:        record.Encoding,
 		Keys:            decodeKeys(record),
 		Pending:         record.Pending,
@@ -48,10 +48,8 @@ func decode(record *v1alpha1.SourceRecord) (source deps.Source, decoded observat
 
 func encodeKeys(keys observation.Keys) []v1alpha1.KeyRecord {
 	var list []v1alpha1.KeyRecord
-	for _, name := range slices.Sorted(maps.Keys(keys)) {
-		list = append(list, v1alpha1.KeyRecord{
-			Name: name, Digest: keys[name].Digest, ChangedAt: metav1.NewMicroTime(keys[name].ChangedAt),
-		})
+	for _, key := range keys {
+		list = append(list, v1alpha1.KeyRecord{Name: key.Name, Digest: key.Digest, ChangedAt: metav1.NewMicroTime(key.ChangedAt)})
 	}
 	return list
 }
@@ -60,19 +58,19 @@ func decodeKeys(record *v1alpha1.SourceRecord) observation.Keys {
 	if record.KeysOmitted {
 		return nil
 	}
-	keys := make(observation.Keys, len(record.Keys))
-	for _, key := range record.Keys {
-		keys[key.Name] = observation.KeyRecord{Digest: key.Digest, ChangedAt: key.ChangedAt.Time}
+	keys := make([]observation.KeyRecord, len(record.Keys))
+	for i, key := range record.Keys {
+		keys[i] = observation.KeyRecord{Name: intern.String(key.Name), Digest: key.Digest, ChangedAt: key.ChangedAt.Time}
 	}
-	return keys
+	return observation.KeysOf(keys...)
 }
 
 // weightOf is about how many bytes a record takes in a ledger object.
 func weightOf(source deps.Source, record observation.Record) int {
 	const ofRecord, ofKey = 350, 100
 	weight := ofRecord + len(source.Name)
-	for name := range record.Keys {
-		weight += ofKey + len(name)
+	for _, key := range record.Keys {
+		weight += ofKey + len(key.Name)
 	}
 	return weight
 }

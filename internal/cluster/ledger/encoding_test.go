@@ -18,7 +18,7 @@ func BenchmarkEncodeAFullShard(b *testing.B) {
 	for i := range maxRecords {
 		records[deps.Source{Kind: v1alpha1.Secret, Name: fmt.Sprintf("secret-%d", i)}] = observation.Record{
 			ResourceVersion: "1234567", ChangedAt: at, LastWrite: at, Fingerprint: make([]byte, 32), KeyID: "0123456789abcdef", Encoding: 2,
-			Keys: observation.Keys{"value": {Digest: make([]byte, 8), ChangedAt: at}},
+			Keys: observation.Keys{{Name: "value", Digest: make([]byte, 8), ChangedAt: at}},
 		}
 	}
 	for b.Loop() {

@@ -64,11 +64,11 @@ func withoutDigests(record observation.Record) observation.Record {
 		return record
 	}
 	record.Keys = make(observation.Keys, len(keys))
-	for name, key := range keys {
+	for i, key := range keys {
 		if key.Digest != nil {
 			key.Digest = present
 		}
-		record.Keys[name] = key
+		record.Keys[i] = key
 	}
 	return record
 }

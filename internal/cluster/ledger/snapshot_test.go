@@ -20,7 +20,7 @@ func TestASnapshotTellsTimesAndKeysAndNoDigest(t *testing.T) {
 	changed := time.Date(2026, 8, 6, 12, 0, 0, 1000, time.UTC)
 	stored := observation.Record{
 		ResourceVersion: "7", ChangedAt: changed, Fingerprint: []byte("digest-of-all"), KeyID: "k", Pending: true,
-		Keys: observation.Keys{"user": {Digest: []byte("digest-u"), ChangedAt: changed}, "gone": {ChangedAt: changed}},
+		Keys: observation.Keys{{Name: "gone", ChangedAt: changed}, {Name: "user", Digest: []byte("digest-u"), ChangedAt: changed}},
 	}
 	if err := put(t, store, key("db"), stored); err != nil {
 		t.Fatal(err)

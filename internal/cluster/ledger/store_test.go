@@ -85,7 +85,7 @@ func TestTheKeysOfARecordSurviveTheProcess(t *testing.T) {
 	for name, keys := range map[string]observation.Keys{
 		"none":           {},
 		"too many":       nil,
-		"one and a gone": {"a": {Digest: []byte{1}, ChangedAt: at}, "b": {ChangedAt: at}},
+		"one and a gone": {{Name: "a", Digest: []byte{1}, ChangedAt: at}, {Name: "b", ChangedAt: at}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c, want := newClient(t, interceptor.Funcs{}), record("7", false)
@@ -106,7 +106,9 @@ func TestSourcesOfManyKeysAreSpreadOverLedgers(t *testing.T) {
 	store, big := loaded(t, c), record("7", false)
 	big.Keys = observation.Keys{}
 	for i := range 250 {
-		big.Keys[fmt.Sprintf("a-rather-long-name-of-a-key-%d", i)] = observation.KeyRecord{Digest: make([]byte, 8), ChangedAt: big.ChangedAt}
+		big.Keys = append(big.Keys, observation.KeyRecord{
+			Name: fmt.Sprintf("a-rather-long-name-of-a-key-%03d", i), Digest: make([]byte, 8), ChangedAt: big.ChangedAt,
+		})
 	}
 	const sources = 60
 	var group sync.WaitGroup

@@ -51,26 +51,6 @@ func KeyOf(kind v1alpha1.SourceKind, object client.Object) Key {
 	}
 }
 
-// Slim is a cache transform: of a source it keeps name, UID, version, labels and, as a single managedFields entry, its
-// writers and its last write.
-func Slim(object any) (any, error) {
-	metadata, ok := object.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return object, nil
-	}
-	lastWrite := metav1.NewTime(LastWrite(metadata))
-	metadata.ObjectMeta = metav1.ObjectMeta{
-		Name:              metadata.Name,
-		Namespace:         metadata.Namespace,
-		UID:               metadata.UID,
-		ResourceVersion:   metadata.ResourceVersion,
-		Labels:            metadata.Labels,
-		CreationTimestamp: metadata.CreationTimestamp,
-		ManagedFields:     []metav1.ManagedFieldsEntry{{Manager: Writers(metadata), Time: &lastWrite}},
-	}
-	return metadata, nil
-}
-
 // LastWrite is λ: the latest of the creation of an object and the writes that the API server dates in its
 // managedFields, in whole seconds. Entries of managers that own no content are left out: whoever only annotates a
 // source has not written what its consumers read.

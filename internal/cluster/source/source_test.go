@@ -10,37 +10,6 @@ import (
 	"github.com/kick-dev/kick/internal/cluster/source"
 )
 
-func TestSlimKeepsTheLastWriteAndTheLabels(t *testing.T) {
-	created := metav1.NewTime(time.Date(2026, 8, 6, 12, 0, 0, 0, time.UTC))
-	written := metav1.NewTime(created.Add(time.Hour))
-	metadata := source.Metadata(v1alpha1.Secret)
-	metadata.ObjectMeta = metav1.ObjectMeta{
-		Name: "db", Namespace: "shop", UID: "u", ResourceVersion: "7", CreationTimestamp: created,
-		Labels:      map[string]string{"tier": "db"},
-		Annotations: map[string]string{"big": "annotation"},
-		ManagedFields: []metav1.ManagedFieldsEntry{
-			{Manager: "undated"}, {Manager: "a", Time: &written}, {Manager: "b", Time: &created},
-		},
-	}
-	object, err := source.Slim(metadata)
-	if err != nil {
-		t.Fatal(err)
-	}
-	slim := object.(*metav1.PartialObjectMetadata)
-	if got := source.LastWrite(slim); !got.Equal(written.Time) {
-		t.Errorf("last write %s, want %s", got, written)
-	}
-	if got := source.Writers(slim); got != "a, b, undated" {
-		t.Errorf("writers %q", got)
-	}
-	if slim.Labels["tier"] != "db" || slim.ResourceVersion != "7" || slim.UID != "u" || slim.Name != "db" {
-		t.Errorf("identity or labels are lost: %+v", slim)
-	}
-	if slim.Annotations != nil || len(slim.ManagedFields) != 1 {
-		t.Errorf("not slim: %+v", slim)
-	}
-}
-
 func TestLastWriteLeavesOutWhoOwnsNoContent(t *testing.T) {
 	at := func(hour int) *metav1.Time {
 		time := metav1.NewTime(time.Date(2026, 8, 6, hour, 0, 0, 0, time.UTC))

@@ -71,6 +71,12 @@ func (c *Client) Consumers(ctx context.Context, namespace string, source deps.So
 	return c.list(ctx, client.InNamespace(namespace), client.MatchingFields{ReferenceIndex: source.String()})
 }
 
+// Consumed tells whether any workload of the namespace consumes the source, from the cache.
+func (c *Client) Consumed(ctx context.Context, namespace string, source deps.Source) (bool, error) {
+	consumers, err := c.list(ctx, client.InNamespace(namespace), client.MatchingFields{ReferenceIndex: source.String()}, client.Limit(1))
+	return len(consumers) > 0, err
+}
+
 // InNamespace returns all workloads of the namespace, from the cache.
 func (c *Client) InNamespace(ctx context.Context, namespace string) ([]*Workload, error) {
 	return c.list(ctx, client.InNamespace(namespace))

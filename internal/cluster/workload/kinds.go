@@ -21,6 +21,8 @@ type kind struct {
 	template func(client.Object) *corev1.PodTemplateSpec
 	selector func(client.Object) *metav1.LabelSelector
 	state    func(client.Object) rollout.State
+	// reduce drops what state and revision do not read.
+	reduce func(client.Object)
 	// replicaSets is true where Pods belong to ReplicaSets, which are then also the revisions.
 	replicaSets bool
 	// revision finds the current revision among ControllerRevisions, where there are no ReplicaSets.
@@ -37,6 +39,7 @@ var kinds = map[v1alpha1.WorkloadKind]*kind{
 		template:    func(o client.Object) *corev1.PodTemplateSpec { return &o.(*appsv1.Deployment).Spec.Template },
 		selector:    func(o client.Object) *metav1.LabelSelector { return o.(*appsv1.Deployment).Spec.Selector },
 		state:       func(o client.Object) rollout.State { return rollout.OfDeployment(o.(*appsv1.Deployment)) },
+		reduce:      func(o client.Object) { rollout.ReduceDeployment(o.(*appsv1.Deployment)) },
 		replicaSets: true,
 	},
 	v1alpha1.StatefulSet: {
@@ -46,6 +49,7 @@ var kinds = map[v1alpha1.WorkloadKind]*kind{
 		template: func(o client.Object) *corev1.PodTemplateSpec { return &o.(*appsv1.StatefulSet).Spec.Template },
 		selector: func(o client.Object) *metav1.LabelSelector { return o.(*appsv1.StatefulSet).Spec.Selector },
 		state:    func(o client.Object) rollout.State { return rollout.OfStatefulSet(o.(*appsv1.StatefulSet)) },
+		reduce:   func(o client.Object) { rollout.ReduceStatefulSet(o.(*appsv1.StatefulSet)) },
 		revision: func(o client.Object, revisions []appsv1.ControllerRevision) (rollout.Revision, bool) {
 			return rollout.StatefulSetRevision(o.(*appsv1.StatefulSet), revisions)
 		},
@@ -57,6 +61,7 @@ var kinds = map[v1alpha1.WorkloadKind]*kind{
 		template: func(o client.Object) *corev1.PodTemplateSpec { return &o.(*appsv1.DaemonSet).Spec.Template },
 		selector: func(o client.Object) *metav1.LabelSelector { return o.(*appsv1.DaemonSet).Spec.Selector },
 		state:    func(o client.Object) rollout.State { return rollout.OfDaemonSet(o.(*appsv1.DaemonSet)) },
+		reduce:   func(o client.Object) { rollout.ReduceDaemonSet(o.(*appsv1.DaemonSet)) },
 		// See rollout.DaemonSetRevision.
 		newestRevision: true,
 		revision: func(o client.Object, revisions []appsv1.ControllerRevision) (rollout.Revision, bool) {

@@ -1,7 +1,9 @@
 package workload_test
 
 import (
+	"reflect"
 	"testing"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -63,6 +65,83 @@ func TestSlimKeepsWhatDecisionsLookAt(t *testing.T) {
 	if app.Image != "" || len(app.Command) > 0 || len(app.Env) != 1 || slim.ManagedFields != nil ||
 		len(slim.Spec.Template.Spec.Volumes) != 1 || slim.Annotations[corev1.LastAppliedConfigAnnotation] != "" {
 		t.Errorf("not slim: %+v", slim)
+	}
+}
+
+// webWithSidecars consumes sources by its containers app and init; others of its containers read none, and one of its volumes
+// is mounted by none.
+func webWithSidecars(name string) *appsv1.Deployment {
+	db := corev1.LocalObjectReference{Name: "db"}
+	labels := func() map[string]string { return map[string]string{"app": "web"} }
+	return &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: "shop", Labels: labels(), Finalizers: []string{"f"},
+			OwnerReferences: []metav1.OwnerReference{{Name: "owner"}}, Annotations: map[string]string{"deployment.kubernetes.io/revision": "2"},
+		},
+		Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels()}, Strategy: appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType},
+			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+				InitContainers: []corev1.Container{
+					{Name: "proxy", VolumeMounts: []corev1.VolumeMount{{Name: "tmp"}}},
+					{Name: "init", VolumeMounts: []corev1.VolumeMount{{Name: "tls", SubPath: "tls.crt", MountPath: "/tls"}, {Name: "tmp"}}},
+				},
+				Containers: []corev1.Container{
+					{Name: "log", Env: []corev1.EnvVar{{Name: "PLAIN", Value: "v"}}},
+					{Name: "app", EnvFrom: []corev1.EnvFromSource{{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: db}}}},
+				},
+				Volumes: []corev1.Volume{
+					{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+					{Name: "tls", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "tls"}}},
+					{Name: "idle", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: db}}},
+				},
+			}},
+		},
+	}
+}
+
+func slim(t *testing.T, object *appsv1.Deployment) *appsv1.Deployment {
+	t.Helper()
+	got, err := workload.Slim(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got.(*appsv1.Deployment)
+}
+
+func TestSlimLeavesOutContainersThatReadNoSource(t *testing.T) {
+	full := webWithSidecars("web")
+	want := full.DeepCopy()
+	want.OwnerReferences, want.Finalizers, want.Spec.Strategy = nil, nil, appsv1.DeploymentStrategy{}
+	spec := &want.Spec.Template.Spec
+	spec.InitContainers = []corev1.Container{{Name: "init", VolumeMounts: []corev1.VolumeMount{{Name: "tls", SubPath: "tls.crt"}}}}
+	spec.Containers, spec.Volumes = spec.Containers[1:], spec.Volumes[1:]
+	before, _ := workload.Of(full.DeepCopy())
+	once := slim(t, full)
+	if diff := cmp.Diff(want, once); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	after, _ := workload.Of(once)
+	if diff := cmp.Diff(before.References(), after.References()); diff != "" || len(after.References()) != 3 {
+		t.Errorf("references (-full +slim):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, slim(t, once)); diff != "" {
+		t.Errorf("slimmed twice (-want +got):\n%s", diff)
+	}
+}
+
+func TestSlimWorkloadsShareWhatTheySayAlike(t *testing.T) {
+	first, second := slim(t, webWithSidecars("web")), slim(t, webWithSidecars("api"))
+	for name, pair := range map[string][2]map[string]string{
+		"labels":              {first.Labels, second.Labels},
+		"selector and labels": {first.Spec.Selector.MatchLabels, first.Labels},
+		"annotations":         {first.Annotations, second.Annotations},
+	} {
+		if reflect.ValueOf(pair[0]).Pointer() != reflect.ValueOf(pair[1]).Pointer() {
+			t.Errorf("%s: two copies of %v", name, pair[0])
+		}
+	}
+	if unsafe.StringData(first.Namespace) != unsafe.StringData(second.Namespace) {
+		t.Error("two copies of the namespace")
 	}
 }
 

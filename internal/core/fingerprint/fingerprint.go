@@ -3,6 +3,7 @@
 package fingerprint
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
@@ -83,7 +84,7 @@ func (k Key) KeyDigests(content Content) map[string][]byte {
 		return nil
 	}
 	digests := map[string][]byte{}
-	mac := hmac.New(sha256.New, k.Secret)
+	mac, sum := hmac.New(sha256.New, k.Secret), make([]byte, 0, sha256.Size)
 	for _, part := range []struct {
 		tag     byte
 		entries map[string][]byte
@@ -93,7 +94,7 @@ func (k Key) KeyDigests(content Content) map[string][]byte {
 			writeField(mac, []byte{part.tag})
 			writeField(mac, []byte(key))
 			writeField(mac, value)
-			digests[key] = mac.Sum(nil)[:keyDigestSize]
+			digests[key] = bytes.Clone(mac.Sum(sum[:0])[:keyDigestSize]) // The rest would be kept as long as the digest.
 		}
 	}
 	return digests

@@ -133,7 +133,19 @@ func TestTheMemoryOfRemovedKeysIsBounded(t *testing.T) {
 	if len(record.Keys) != 2*fingerprint.MaxKeys {
 		t.Errorf("%d keys", len(record.Keys))
 	}
-	if _, ok := record.Keys["2-0"]; !ok {
+	if _, ok := record.Keys.Of("2-0"); !ok {
 		t.Error("the keys removed last are forgotten first")
+	}
+}
+
+func TestKeysOfSortsAndKeepsTheFirstOfEachName(t *testing.T) {
+	got := observation.KeysOf(
+		observation.KeyRecord{Name: "b", Digest: []byte{1}}, observation.KeyRecord{Name: "a"}, observation.KeyRecord{Name: "b"},
+	)
+	if diff := cmp.Diff(observation.Keys{{Name: "a"}, {Name: "b", Digest: []byte{1}}}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if none := observation.KeysOf(); none == nil || len(none) != 0 {
+		t.Errorf("of no keys: %#v, which stands for too many", none)
 	}
 }

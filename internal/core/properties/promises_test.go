@@ -327,7 +327,11 @@ func TestOnlyTheAnnotationIsWrittenAndNoValueIsTold(t *testing.T) {
 		if err != nil || strings.Contains(string(encoded), contentMark) {
 			s.Errorf("the request tells a value: %s %v", encoded, err)
 		}
-		for _, secret := range [][]byte{s.c.ledger.records[db].Fingerprint, s.c.ledger.records[db].Keys["a"].Digest} {
+		key, known := s.c.ledger.records[db].Keys.Of("a")
+		if !known {
+			s.Error("the key is not on record")
+		}
+		for _, secret := range [][]byte{s.c.ledger.records[db].Fingerprint, key.Digest} {
 			if told, _ := json.Marshal(secret); strings.Contains(string(encoded), strings.Trim(string(told), `"`)) {
 				s.Errorf("the request tells a digest: %s", encoded)
 			}

@@ -27,6 +27,19 @@ func OfDaemonSet(set *appsv1.DaemonSet) State {
 	return state
 }
 
+// ReduceDaemonSet drops from spec and status of a DaemonSet what this package does not read. The selector and the Pod
+// template are not its business and stay.
+func ReduceDaemonSet(set *appsv1.DaemonSet) {
+	spec, status := &set.Spec, &set.Status
+	set.Spec = appsv1.DaemonSetSpec{
+		UpdateStrategy: appsv1.DaemonSetUpdateStrategy{Type: spec.UpdateStrategy.Type}, Selector: spec.Selector, Template: spec.Template,
+	}
+	set.Status = appsv1.DaemonSetStatus{
+		ObservedGeneration: status.ObservedGeneration, DesiredNumberScheduled: status.DesiredNumberScheduled,
+		UpdatedNumberScheduled: status.UpdatedNumberScheduled, NumberAvailable: status.NumberAvailable,
+	}
+}
+
 // DaemonSetRevision finds the current revision of a DaemonSet: the newest, since the controller renumbers an older one
 // that it goes back to.
 func DaemonSetRevision(set *appsv1.DaemonSet, revisions []appsv1.ControllerRevision) (Revision, bool) {

@@ -60,6 +60,26 @@ func progressFailed(conditions []appsv1.DeploymentCondition) bool {
 	return false
 }
 
+// ReduceDeployment drops from spec and status of a Deployment what this package does not read. The selector and the Pod
+// template are not its business and stay.
+func ReduceDeployment(deployment *appsv1.Deployment) {
+	spec, status := &deployment.Spec, &deployment.Status
+	deployment.Spec = appsv1.DeploymentSpec{Replicas: spec.Replicas, Paused: spec.Paused, Selector: spec.Selector, Template: spec.Template}
+	var progress []appsv1.DeploymentCondition
+	for i := range status.Conditions {
+		if condition := &status.Conditions[i]; condition.Type == appsv1.DeploymentProgressing {
+			progress = []appsv1.DeploymentCondition{{
+				Type: condition.Type, Status: condition.Status, Reason: condition.Reason, LastUpdateTime: condition.LastUpdateTime,
+			}}
+			break
+		}
+	}
+	deployment.Status = appsv1.DeploymentStatus{
+		ObservedGeneration: status.ObservedGeneration, Replicas: status.Replicas, UpdatedReplicas: status.UpdatedReplicas,
+		AvailableReplicas: status.AvailableReplicas, Conditions: progress,
+	}
+}
+
 // DeploymentRevision finds the current ReplicaSet of a Deployment among those given: rs*(w) of the model. There is
 // none while the controller has not seen the present spec.
 func DeploymentRevision(deployment *appsv1.Deployment, replicaSets []appsv1.ReplicaSet) (Revision, bool) {

@@ -104,6 +104,11 @@ func TestOfDeployment(t *testing.T) {
 			if diff := cmp.Diff(tc.want, rollout.OfDeployment(deployment(tc.change))); diff != "" {
 				t.Errorf("state (-want +got):\n%s", diff)
 			}
+			reduced := deployment(tc.change)
+			rollout.ReduceDeployment(reduced)
+			if diff := cmp.Diff(tc.want, rollout.OfDeployment(reduced)); diff != "" {
+				t.Errorf("state of the reduced one (-want +got):\n%s", diff)
+			}
 		})
 	}
 }
@@ -199,6 +204,11 @@ func TestOfStatefulSet(t *testing.T) {
 			if diff := cmp.Diff(tc.want, rollout.OfStatefulSet(statefulSet(tc.change))); diff != "" {
 				t.Errorf("state (-want +got):\n%s", diff)
 			}
+			reduced := statefulSet(tc.change)
+			rollout.ReduceStatefulSet(reduced)
+			if diff := cmp.Diff(tc.want, rollout.OfStatefulSet(reduced)); diff != "" {
+				t.Errorf("state of the reduced one (-want +got):\n%s", diff)
+			}
 		})
 	}
 }
@@ -249,6 +259,11 @@ func TestOfDaemonSet(t *testing.T) {
 			if diff := cmp.Diff(tc.want, rollout.OfDaemonSet(daemonSet(tc.change))); diff != "" {
 				t.Errorf("state (-want +got):\n%s", diff)
 			}
+			reduced := daemonSet(tc.change)
+			rollout.ReduceDaemonSet(reduced)
+			if diff := cmp.Diff(tc.want, rollout.OfDaemonSet(reduced)); diff != "" {
+				t.Errorf("state of the reduced one (-want +got):\n%s", diff)
+			}
 		})
 	}
 }
@@ -273,6 +288,10 @@ func TestDeploymentRevisionIsTheOwnedReplicaSetOfTheSameNumber(t *testing.T) {
 	if want := (rollout.Revision{Name: "web-2", CreatedAt: created}); !found || got != want {
 		t.Errorf("revision %+v (found %v), want %+v", got, found, want)
 	}
+	rollout.ReduceDeployment(d)
+	if reduced, found := rollout.DeploymentRevision(d, sets); !found || reduced != got {
+		t.Errorf("of the reduced one %+v (found %v), want %+v", reduced, found, got)
+	}
 	unseen := deployment(func(o *appsv1.Deployment) { o.Generation = 3 })
 	if got, found := rollout.DeploymentRevision(unseen, sets); found {
 		t.Errorf("found %+v for a spec the controller has not seen", got)
@@ -291,10 +310,51 @@ func TestControllerRevisionOfTheSets(t *testing.T) {
 		revision("db-1", 1, set), revision("db-2", 2, set),
 		revision("log-1", 3, daemons), revision("log-2", 2, daemons),
 	}
+	rollout.ReduceStatefulSet(set)
+	rollout.ReduceDaemonSet(daemons)
 	if got, found := rollout.StatefulSetRevision(set, revisions); !found || got.Name != "db-2" {
 		t.Errorf("StatefulSet: %+v (found %v), want the update revision db-2", got, found)
 	}
 	if got, found := rollout.DaemonSetRevision(daemons, revisions); !found || got.Name != "log-1" {
 		t.Errorf("DaemonSet: %+v (found %v), want log-1, which was renumbered by a rollback", got, found)
+	}
+}
+
+func TestAReducedWorkloadKeepsItsSelectorAndTemplateAndNoDetails(t *testing.T) {
+	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}
+	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"a": "b"}}}
+	d := deployment(func(d *appsv1.Deployment) {
+		d.Spec.Selector, d.Spec.Template, d.Spec.Strategy.Type = selector, template, appsv1.RecreateDeploymentStrategyType
+		d.Spec.ProgressDeadlineSeconds, d.Spec.RevisionHistoryLimit = new(int32(600)), new(int32(10))
+		d.Status.Conditions = []appsv1.DeploymentCondition{
+			{Type: appsv1.DeploymentAvailable, Message: "long"},
+			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "r", Message: "long", LastUpdateTime: metav1.NewTime(noon)},
+		}
+	})
+	want := deployment(func(d *appsv1.Deployment) {
+		d.Spec.Selector, d.Spec.Template, d.Status.ReadyReplicas = selector, template, 0
+		d.Status.Conditions = []appsv1.DeploymentCondition{
+			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "r", LastUpdateTime: metav1.NewTime(noon)},
+		}
+	})
+	if rollout.ReduceDeployment(d); !cmp.Equal(want, d) {
+		t.Errorf("Deployment (-want +got):\n%s", cmp.Diff(want, d))
+	}
+	set := statefulSet(func(s *appsv1.StatefulSet) {
+		s.Spec.Selector, s.Spec.Template, s.Spec.ServiceName = selector, template, "db"
+		s.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{}}
+		s.Status.Conditions = []appsv1.StatefulSetCondition{{Message: "long"}}
+	})
+	wantSet := statefulSet(func(s *appsv1.StatefulSet) { s.Spec.Selector, s.Spec.Template = selector, template })
+	if rollout.ReduceStatefulSet(set); !cmp.Equal(wantSet, set) {
+		t.Errorf("StatefulSet (-want +got):\n%s", cmp.Diff(wantSet, set))
+	}
+	daemons := daemonSet(func(s *appsv1.DaemonSet) {
+		s.Spec.Selector, s.Spec.Template, s.Spec.UpdateStrategy.RollingUpdate = selector, template, &appsv1.RollingUpdateDaemonSet{}
+		s.Status.Conditions = []appsv1.DaemonSetCondition{{Message: "long"}}
+	})
+	wantDaemons := daemonSet(func(s *appsv1.DaemonSet) { s.Spec.Selector, s.Spec.Template = selector, template })
+	if rollout.ReduceDaemonSet(daemons); !cmp.Equal(wantDaemons, daemons) {
+		t.Errorf("DaemonSet (-want +got):\n%s", cmp.Diff(wantDaemons, daemons))
 	}
 }

@@ -53,6 +53,20 @@ func partition(set *appsv1.StatefulSet) int32 {
 	return *rolling.Partition
 }
 
+// ReduceStatefulSet drops from spec and status of a StatefulSet what this package does not read. The selector and the Pod
+// template are not its business and stay.
+func ReduceStatefulSet(set *appsv1.StatefulSet) {
+	spec, status := &set.Spec, &set.Status
+	set.Spec = appsv1.StatefulSetSpec{
+		Replicas: spec.Replicas, PodManagementPolicy: spec.PodManagementPolicy, UpdateStrategy: spec.UpdateStrategy,
+		Selector: spec.Selector, Template: spec.Template,
+	}
+	set.Status = appsv1.StatefulSetStatus{
+		ObservedGeneration: status.ObservedGeneration, Replicas: status.Replicas, ReadyReplicas: status.ReadyReplicas,
+		UpdatedReplicas: status.UpdatedReplicas, CurrentRevision: status.CurrentRevision, UpdateRevision: status.UpdateRevision,
+	}
+}
+
 // StatefulSetRevision finds the revision a StatefulSet is updating its Pods to.
 func StatefulSetRevision(set *appsv1.StatefulSet, revisions []appsv1.ControllerRevision) (Revision, bool) {
 	if set.Status.ObservedGeneration < set.Generation {
