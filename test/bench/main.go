@@ -20,6 +20,7 @@ import (
 // options are what the command line says.
 type options struct {
 	scale       float64
+	release     int
 	phases      []string
 	repeat      int
 	idle        time.Duration
@@ -38,6 +39,8 @@ func parseOptions(arguments []string) (options, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.Float64Var(&o.scale, "scale", 0.02,
 		"The size of the cluster, as a multiple of shape S: 200 namespaces, 2,300 Deployments, 10,000 Secrets and ConfigMaps.")
+	flags.IntVar(&o.release, "release-bytes", 50<<10,
+		"How large the release records of Helm are. KICK does not read them; the API server and etcd hold them.")
 	flags.Func("phases", "The phases to run, separated by commas; all but the optional ones by default. One of "+phaseNames()+".",
 		func(text string) error {
 			for name := range strings.SplitSeq(text, ",") {
@@ -63,8 +66,8 @@ func parseOptions(arguments []string) (options, error) {
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
 	}
-	if o.scale <= 0 || o.repeat < 1 || o.idle <= 0 {
-		return o, errors.New("-scale, -repeat and -idle must be positive")
+	if o.scale <= 0 || o.repeat < 1 || o.idle <= 0 || o.release <= 0 {
+		return o, errors.New("-scale, -repeat, -idle and -release-bytes must be positive")
 	}
 	return o, nil
 }
@@ -98,6 +101,7 @@ func main() {
 func measure(ctx context.Context, o options, progress, table io.Writer) (report *Report, err error) {
 	ctrllog.SetLogger(logr.Discard())
 	shape := scaled(o.scale)
+	shape.ReleaseBytes = o.release
 	b := &bench{options: o, shape: shape, out: progress, report: newReport(shape, version(ctx, o))}
 	defer func() { err = errors.Join(err, b.stop(context.WithoutCancel(ctx))) }()
 	if err := b.start(ctx); err != nil {

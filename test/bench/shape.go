@@ -18,7 +18,6 @@ const (
 	workloadsPerNamespace = 10
 	releasesPerNamespace  = 10
 	othersPerNamespace    = 20
-	releaseBytes          = 50 << 10
 	otherBytes            = 2 << 10
 )
 
@@ -49,6 +48,8 @@ type Shape struct {
 	Touches int `json:"touches"`
 	Missed  int `json:"missed"`
 	Waiting int `json:"waiting"`
+	// ReleaseBytes is how large each release record of Helm is.
+	ReleaseBytes int `json:"releaseBytes"`
 }
 
 // scaled is shape S times a factor, with at least one of everything.
@@ -97,7 +98,7 @@ func (s Shape) stock() []client.Object {
 	for n := range s.Namespaces {
 		namespace := namespaceOf(n)
 		for i := range releasesPerNamespace {
-			release := secret(namespace, fmt.Sprintf("sh.helm.release.v1.app-%d.v1", i), releaseBytes)
+			release := secret(namespace, fmt.Sprintf("sh.helm.release.v1.app-%d.v1", i), s.ReleaseBytes)
 			release.Type = "helm.sh/release.v1"
 			objects = append(objects, release)
 		}

@@ -24,7 +24,7 @@ func (b *bench) bytes(ctx context.Context) error {
 		}
 	}
 	patch := client.RawPatch("application/merge-patch+json",
-		fmt.Appendf(nil, `{"data":{"more":%q}}`, base64.StdEncoding.EncodeToString(make([]byte, releaseBytes))))
+		fmt.Appendf(nil, `{"data":{"more":%q}}`, base64.StdEncoding.EncodeToString(make([]byte, b.shape.ReleaseBytes))))
 	mark := b.bed.Audit().Mark()
 	if err := parallel(len(releases), loaders, func(i int) error { return b.k8s.Patch(ctx, releases[i], patch) }); err != nil {
 		return fmt.Errorf("double the release records: %w", err)

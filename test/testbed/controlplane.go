@@ -38,6 +38,8 @@ func (t *Testbed) startEtcd(ctx context.Context) error {
 				"--initial-cluster=default=" + peer,
 				// A testbed does not survive a crash of the machine anyway.
 				"--unsafe-no-fsync",
+				// The default of 2 GiB ends a benchmark of a large cluster.
+				"--quota-backend-bytes=" + strconv.Itoa(8<<30),
 			},
 			ready: healthy(client + "/health"),
 		}
