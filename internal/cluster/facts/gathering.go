@@ -36,8 +36,9 @@ type Gathering struct {
 	// Restarts is true if what is decided is a restart. It is decided about the workload as the API server has it: that is
 	// read, or else the stamp is bound to the version in the cache.
 	Restarts bool
-	// UnderWay is true while a restart is on record already. What became of it is asked of the API server.
-	UnderWay bool
+	// Unsettled is true where a restart is on record that is under way, or whose stamp is not on the template. What became of
+	// it, and who wrote the template since, is asked of the API server.
+	Unsettled bool
 
 	*Gatherer
 	inspection *workload.Inspection
@@ -121,7 +122,7 @@ func (g *Gathering) supplyPods(ctx context.Context) (bool, error) {
 
 // trustsCache tells whether the workload in the cache will do. The stamp is then written only if the API server has no newer
 // one. GitOps tools are asked themselves all the same, where policies ask them; then the workload is, too.
-func (g *Gathering) trustsCache() bool { return !g.UnderWay && len(g.Facts.Scope.Providers()) == 0 }
+func (g *Gathering) trustsCache() bool { return !g.Unsettled && len(g.Facts.Scope.Providers()) == 0 }
 
 // supplyLive reads the workload from the API server, unless the one in the cache will do. Evidence gathered about the cached
 // one stays valid if the spec is the same.
