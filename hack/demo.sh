@@ -84,8 +84,8 @@ settled() {
 
 # recorded tells whether KICK has taken note of the Secret as it is now.
 recorded() {
-  kubectl get kickledgers --namespace kick-system --output \
-    jsonpath='{range .items[*].records[*]}{.kind}/{.name}{"\n"}{end}' | grep -qx "Secret/$secret"
+  kubectl get kickledgers --namespace kick-system --output jsonpath='{range .items[*].records[*]}{@}{"\n"}{end}' |
+    grep -qF "{\"kind\":\"Secret\",\"name\":\"$secret\","
 }
 
 shown=""
