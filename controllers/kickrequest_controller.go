@@ -174,7 +174,7 @@ func (r *kickRequestReconciler) advance(
 
 // prepare gathers about a request what costs no request to the API server.
 func (r *kickRequestReconciler) prepare(ctx context.Context, g *facts.Gathering, present *v1alpha1.KickRequest) error {
-	g.Restarts, g.Unsettled = true, unsettled(&present.Status, g.Workload)
+	g.Restarts, g.Unsettled = true, request.Unsettled(&present.Status, g.Workload.Stamp())
 	g.Facts.RequestGeneration, g.Facts.Manual = present.Generation, present.Spec.Manual
 	r.attempts.recall(present, &g.Facts)
 	if err := g.Refresh(ctx); err != nil {
@@ -182,12 +182,6 @@ func (r *kickRequestReconciler) prepare(ctx context.Context, g *facts.Gathering,
 	}
 	g.AskOwners(ctx)
 	return nil
-}
-
-// unsettled tells whether a restart is on record that is under way, or whose stamp the template does not carry.
-func unsettled(status *v1alpha1.KickRequestStatus, target *workload.Workload) bool {
-	last := status.CurrentRollout
-	return status.Phase == v1alpha1.PhaseExecuting || last != nil && last.Stamp != "" && last.Stamp != target.Stamp()
 }
 
 // foresee reads ahead what will be needed to decide about a workload once the record of a source is the given one. Nothing

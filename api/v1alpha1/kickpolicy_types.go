@@ -46,7 +46,7 @@ type KickPolicySpec struct {
 	// guard says what happens when somebody other than KICK sets the annotation kubectl.kubernetes.io/restartedAt on the
 	// Pod template of a workload the policy selects: Enforce refuses the write and tells how to ask KICK for a restart,
 	// Warn lets it pass with that text as a warning, Off lets it pass. Removing the annotation and going back to a value
-	// that one of the workload's revisions carries (kubectl rollout undo) always passes. In YAML, "Off" needs its quotes.
+	// that one of the workload's revisions carries (kubectl rollout undo) passes. In YAML, "Off" needs its quotes.
 	//
 	// +optional
 	// +kubebuilder:default=Enforce

@@ -30,8 +30,7 @@ func (m *manager) reconcileWorkload(key workloadKey) {
 		m.consider(g)
 		return
 	}
-	last := present.Status.CurrentRollout
-	g.trusting = present.Status.Phase != v1alpha1.PhaseExecuting && (last == nil || last.Stamp == "" || last.Stamp == w.id.stamp)
+	g.trusting = !request.Unsettled(&present.Status, w.id.stamp)
 	g.facts.RequestGeneration, g.facts.Manual = present.Generation, present.Spec.Manual
 	g.facts.Issued, g.facts.Denied = m.issued[present.UID], m.denied[present.UID]
 	for {

@@ -172,6 +172,13 @@ func Restarting(status *v1alpha1.KickRequestStatus) bool {
 	return ready != nil && (ready.Reason == v1alpha1.ReasonStamping || ready.Reason == v1alpha1.ReasonRollingOut)
 }
 
+// Unsettled tells whether a restart is on record that is under way, or whose stamp the template, which carries the given one,
+// does not carry. What became of it can then not be told from a cache.
+func Unsettled(status *v1alpha1.KickRequestStatus, stamp string) bool {
+	last := status.CurrentRollout
+	return status.Phase == v1alpha1.PhaseExecuting || last != nil && last.Stamp != "" && last.Stamp != stamp
+}
+
 // cut shortens a text to at most limit bytes, at the boundary of a rune.
 func cut(text string, limit int) string {
 	const ellipsis = "…"

@@ -1,12 +1,10 @@
-package controllers
+package request_test
 
 import (
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
-
 	"github.com/kick-dev/kick/api/v1alpha1"
-	"github.com/kick-dev/kick/internal/cluster/workload"
+	"github.com/kick-dev/kick/internal/core/request"
 )
 
 func TestAWorkloadIsReadWhereItMattersWhatBecameOfARestart(t *testing.T) {
@@ -27,16 +25,11 @@ func TestAWorkloadIsReadWhereItMattersWhatBecameOfARestart(t *testing.T) {
 		"failed, with the stamp still there": {phase: v1alpha1.PhaseFailed, last: first, present: first},
 	} {
 		t.Run(name, func(t *testing.T) {
-			object := &appsv1.Deployment{}
-			if tc.present != "" {
-				object.Spec.Template.Annotations = map[string]string{v1alpha1.RestartedAtAnnotation: tc.present}
-			}
-			target, _ := workload.Of(object)
 			status := &v1alpha1.KickRequestStatus{Phase: tc.phase}
 			if tc.last != "" {
 				status.CurrentRollout = &v1alpha1.Rollout{Stamp: tc.last}
 			}
-			if got := unsettled(status, target); got != tc.want {
+			if got := request.Unsettled(status, tc.present); got != tc.want {
 				t.Errorf("unsettled: %v, want %v", got, tc.want)
 			}
 		})
