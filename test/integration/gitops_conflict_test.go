@@ -4,9 +4,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
@@ -48,12 +49,11 @@ var _ = Describe("A sync of Argo CD", func() {
 	It("that takes the stamp away each time ends in a failure that names the cure, and in no loop (C077)", func(ctx SpecContext) {
 		s := newShop(ctx)
 		web := s.web.(*appsv1.Deployment)
-		change(ctx, web, func(d *appsv1.Deployment) { // Pod by Pod, so that each removal comes in time for most of them
-			one, none := intstr.FromInt32(1), intstr.FromInt32(0)
-			d.Spec.Replicas = ptr.To[int32](8)
-			d.Spec.Strategy.RollingUpdate = &appsv1.RollingUpdateDeployment{MaxSurge: &one, MaxUnavailable: &none}
+		// Nothing is rolled out while there is no room for another Pod, so that each removal comes in time.
+		create(ctx, &corev1.ResourceQuota{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "full"},
+			Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")}},
 		})
-		rolledOut(ctx, web)
 		app, stamps := application(s.plane, "shop", web), map[string]bool{}
 		create(ctx, app)
 		s.adopt(ctx, v1alpha1.ProviderArgoCD)
