@@ -40,7 +40,7 @@ import (
 // +kubebuilder:rbac:groups=kick.dev,resources=kickpolicies,verbs=get;list;watch
 // +kubebuilder:rbac:groups=kick.dev,resources=kickpolicies/status,verbs=patch
 // +kubebuilder:rbac:groups=kick.dev,resources=kickrequests,verbs=get;list;watch;create;delete
-// +kubebuilder:rbac:groups=kick.dev,resources=kickrequests/status,verbs=patch
+// +kubebuilder:rbac:groups=kick.dev,resources=kickrequests/status,verbs=update
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=authentication.k8s.io,resources=tokenreviews,verbs=create
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create

@@ -57,8 +57,8 @@ func main() {
 }
 
 // gcPercent is how much garbage may pile up beside what is in use. KICK holds much that lives long, its caches, and works
-// little: memory is dearer to it than the time of the collector. The environment variable GOGC says otherwise.
-const gcPercent = 40
+// little: memory is a little dearer to it than the time of the collector. The environment variable GOGC says otherwise.
+const gcPercent = 75
 
 func run(o options) error {
 	if o.showVersion {

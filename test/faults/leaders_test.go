@@ -171,7 +171,7 @@ func TestAWriteOfAFormerLeaderArrivesLate(t *testing.T) {
 	q.leader(t, nil)
 	for _, call := range []Call{
 		{Verb: "patch", Resource: "deployments"},
-		{Verb: "patch", Resource: "kickrequests/status"},
+		{Verb: "update", Resource: "kickrequests/status"},
 		{Verb: "update", Resource: ledgers},
 	} {
 		t.Run(call.String(), func(t *testing.T) {
