@@ -203,21 +203,47 @@ func (b *bench) scaleKick(ctx context.Context, replicas int) error {
 }
 
 // ready waits until the manager is.
-func (b *bench) ready(ctx context.Context) error {
+func (b *bench) ready(ctx context.Context) error { return b.replicasReady(ctx, 1) }
+
+func (b *bench) replicasReady(ctx context.Context, replicas int32) error {
 	kick := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: kickNamespace, Name: "kick"}}
 	return b.poll(ctx, 50*time.Millisecond, "KICK to be ready", func() (bool, error) {
 		err := b.k8s.Get(ctx, client.ObjectKeyFromObject(kick), kick)
-		return kick.Status.ReadyReplicas == 1, err
+		return kick.Status.ReadyReplicas == replicas, err
 	})
 }
 
 // usage of the one process of KICK.
 func (b *bench) usage() (Usage, error) {
+	pid, err := b.process()
+	if err != nil {
+		return Usage{}, err
+	}
+	return usageOf(pid)
+}
+
+// usages are those of all processes of KICK, by their ids.
+func (b *bench) usages() (map[int]Usage, error) {
+	running, err := b.bed.Pods(kickNamespace, kickSelector)
+	if err != nil {
+		return nil, fmt.Errorf("find the processes of KICK: %w", err)
+	}
+	usages := map[int]Usage{}
+	for _, process := range running {
+		if usages[process.PID], err = usageOf(process.PID); err != nil {
+			return nil, err
+		}
+	}
+	return usages, nil
+}
+
+// process is the id of the one process of KICK.
+func (b *bench) process() (int, error) {
 	running, err := b.bed.Pods(kickNamespace, kickSelector)
 	if err != nil || len(running) != 1 {
-		return Usage{}, fmt.Errorf("find the process of KICK: there are %d: %w", len(running), err)
+		return 0, fmt.Errorf("find the process of KICK: there are %d: %w", len(running), err)
 	}
-	return usageOf(running[0].PID)
+	return running[0].PID, nil
 }
 
 // changeShared gives the shared ConfigMap another value and returns when that was answered.

@@ -34,6 +34,7 @@ func TestKickAsksLittleOfTheAPIServer(t *testing.T) {
 		{"adoption: writes of the ledger", report.Traffic["adoption"].of("kickledgers"), 3 * namespaces},
 		{"restart: reads of sources", report.Traffic["restart"].SourceReads(), keyReads},
 		{"restart: writes", report.Traffic["restart"].Writes(), 0},
+		{"standby: writes", report.Traffic["standby"].Writes(), 0},
 		{"one change, one consumer: requests", report.Traffic["change"].Total(), requestsPerChange * o.repeat},
 		{"one change, many consumers: requests", report.Traffic["fan-out"].Total(), requestsPerConsumer*shape.Sharers + 10},
 		{"outage: reads of sources", report.Traffic["outage"].SourceReads(), shape.Missed + keyReads},

@@ -22,6 +22,7 @@ type phase struct {
 var phases = []phase{
 	{name: "adoption", run: (*bench).adoption},
 	{name: "restart", run: (*bench).restart},
+	{name: "standby", run: (*bench).standby},
 	{name: "change", run: (*bench).oneChange},
 	{name: "fan-out", run: (*bench).fanOut},
 	{name: "burst", run: (*bench).burst},

@@ -73,6 +73,42 @@ func (b *bench) restart(ctx context.Context) error {
 // keyReads is the read of the Secret that holds the key of the fingerprints, once at each start.
 const keyReads = 1
 
+// standby starts a second replica beside the one that leads, and stops it again.
+func (b *bench) standby(ctx context.Context) error {
+	leader, err := b.process()
+	if err != nil {
+		return err
+	}
+	mark := b.bed.Audit().Mark()
+	if err := b.scaleKick(ctx, 2); err != nil {
+		return err
+	}
+	if err := b.replicasReady(ctx, 2); err != nil {
+		return err
+	}
+	traffic, err := b.calm(ctx, mark)
+	if err != nil {
+		return err
+	}
+	usages, err := b.usages()
+	if err != nil {
+		return err
+	}
+	b.report.Traffic["standby"] = traffic
+	leading := usages[leader]
+	delete(usages, leader)
+	for _, standing := range usages {
+		b.report.note(mebibytes(leading.RSS), "a second replica stands by", "RSS of the leader", "MiB")
+		b.report.note(mebibytes(standing.RSS), "a second replica stands by", "RSS of the other", "MiB")
+		b.report.atMost(1, float64(standing.RSS)/float64(leading.RSS), "a second replica stands by", "RSS of the other", "times the leader's")
+	}
+	b.report.atMost(0, float64(traffic.Writes()), "a second replica stands by", "writes", "")
+	if err := b.startKick(ctx); err != nil {
+		return err
+	}
+	return b.ready(ctx)
+}
+
 // touches changes metadata of sources, which concerns nobody.
 func (b *bench) touches(ctx context.Context) error {
 	mark := b.bed.Audit().Mark()
