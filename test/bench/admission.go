@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"sync"
 	"time"
 
@@ -41,22 +42,29 @@ func (b *bench) admission(ctx context.Context) error {
 	if err != nil || len(running) != 1 {
 		return fmt.Errorf("find the process of KICK: there are %d: %w", len(running), err)
 	}
-	call, err := b.callOfTheGuard(ctx, running[0].Ports[webhookPort])
+	path, err := b.pathOfTheGuard(ctx)
 	if err != nil {
 		return err
 	}
+	workload := &appsv1.Deployment{}
+	if err := b.k8s.Get(ctx, b.apps(0, 1)[0], workload); err != nil {
+		return fmt.Errorf("read a workload: %w", err)
+	}
+	bare := httptest.NewTLSServer(http.HandlerFunc(deny))
+	defer bare.Close()
+	guard := newAsker(fmt.Sprintf("https://127.0.0.1:%d%s", running[0].Ports[webhookPort], path), workload)
+	reference := newAsker(bare.URL, workload)
 	// The API server keeps its connections, too.
-	if err := parallel(connections, connections, func(int) error { return call(ctx) }); err != nil {
-		return err
+	for _, a := range []*asker{guard, reference} {
+		if err := parallel(connections, connections, func(int) error { return a.ask(ctx) }); err != nil {
+			return err
+		}
 	}
 	calls, stop := context.WithCancel(ctx)
 	defer stop()
-	var (
-		caller    sync.WaitGroup
-		latencies []time.Duration
-		failed    error
-	)
-	caller.Go(func() { latencies, failed = steadily(calls, callsPerSecond, call) })
+	var caller sync.WaitGroup
+	caller.Go(func() { guard.askSteadily(calls, callsPerSecond) })
+	caller.Go(func() { reference.askSteadily(calls, callsPerSecond/4) })
 	keys := b.sharers()
 	before := b.sight.stampsOf(keys)
 	if _, err = b.changeShared(ctx); err == nil {
@@ -67,56 +75,77 @@ func (b *bench) admission(ctx context.Context) error {
 	}
 	stop()
 	caller.Wait()
-	if err := errors.Join(err, failed); err != nil {
+	if err := errors.Join(err, guard.failed, reference.failed); err != nil {
 		return err
 	}
-	name := fmt.Sprintf("%d calls of the guard, %d a second, beside a fan-out", len(latencies), callsPerSecond)
-	percentiles := latenciesOf(latencies)
+	name := fmt.Sprintf("%d calls of the guard, %d a second, beside a fan-out", len(guard.latencies), callsPerSecond)
+	percentiles := latenciesOf(guard.latencies)
 	b.report.note(milliseconds(percentiles.P50), name, "p50", "ms")
 	b.report.atMost(10, milliseconds(percentiles.P99), name, "p99", "ms")
+	percentiles = latenciesOf(reference.latencies)
+	b.report.note(milliseconds(percentiles.P50), bareWebhook, "p50", "ms")
+	b.report.note(milliseconds(percentiles.P99), bareWebhook, "p99", "ms")
 	return nil
 }
 
-// callOfTheGuard returns what asks the guard once.
-func (b *bench) callOfTheGuard(ctx context.Context, port int) (func(context.Context) error, error) {
-	key := b.apps(0, 1)[0]
-	workload := &appsv1.Deployment{}
-	if err := b.k8s.Get(ctx, key, workload); err != nil {
-		return nil, fmt.Errorf("read a workload: %w", err)
+// bareWebhook is asked beside the guard, to tell what the guard takes from what the machine takes. It runs in the process that
+// asks, so it has an advantage.
+const bareWebhook = "a webhook that only decodes and denies, in the same moments"
+
+// deny answers any question of the API server with no.
+func deny(w http.ResponseWriter, question *http.Request) {
+	var review admissionv1.AdmissionReview
+	if err := json.NewDecoder(question.Body).Decode(&review); err != nil || review.Request == nil {
+		http.Error(w, "not an AdmissionReview", http.StatusBadRequest)
+		return
 	}
-	path, err := b.pathOfTheGuard(ctx)
-	if err != nil {
-		return nil, err
-	}
-	url := fmt.Sprintf("https://127.0.0.1:%d%s", port, path)
+	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID}
+	review.Request = nil
+	_ = json.NewEncoder(w).Encode(review) // Whoever asks sees that the answer is not whole.
+}
+
+// asker asks one webhook about restarts of a workload, and notes how long it took.
+type asker struct {
+	url        string
+	workload   *appsv1.Deployment
+	connection *http.Client
+
+	mu        sync.Mutex
+	latencies []time.Duration
+	failed    error
+}
+
+func newAsker(url string, workload *appsv1.Deployment) *asker {
 	// The certificate is one of the testbed's cert-manager.
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxConnsPerHost: connections, MaxIdleConnsPerHost: connections}
-	connection := &http.Client{Transport: transport}
-	return func(ctx context.Context) error {
-		body, err := restartByHand(workload)
-		if err != nil {
-			return err
-		}
-		request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
-		if err != nil {
-			return fmt.Errorf("ask the guard: %w", err)
-		}
-		request.Header.Set("Content-Type", "application/json")
-		response, err := connection.Do(request)
-		if err != nil {
-			return fmt.Errorf("ask the guard: %w", err)
-		}
-		defer func() { _ = response.Body.Close() }()
-		answer, err := io.ReadAll(response.Body)
-		if err != nil {
-			return fmt.Errorf("ask the guard: %w", err)
-		}
-		var review admissionv1.AdmissionReview
-		if err := json.Unmarshal(answer, &review); err != nil || review.Response == nil || review.Response.Allowed {
-			return fmt.Errorf("the guard did not deny a restart by hand: %s: %w", answer, err)
-		}
-		return nil
-	}, nil
+	return &asker{url: url, workload: workload, connection: &http.Client{Transport: transport}}
+}
+
+// ask asks once.
+func (a *asker) ask(ctx context.Context) error {
+	body, err := restartByHand(a.workload)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("ask a webhook: %w", err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := a.connection.Do(request)
+	if err != nil {
+		return fmt.Errorf("ask a webhook: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		return fmt.Errorf("ask a webhook: %w", err)
+	}
+	var review admissionv1.AdmissionReview
+	if err := json.Unmarshal(answer, &review); err != nil || review.Response == nil || review.Response.Allowed {
+		return fmt.Errorf("the webhook at %s did not deny a restart by hand: %s: %w", a.url, answer, err)
+	}
+	return nil
 }
 
 // pathOfTheGuard is where the API server asks it.
@@ -158,30 +187,25 @@ func restartByHand(old *appsv1.Deployment) ([]byte, error) {
 	return body, nil
 }
 
-// steadily makes calls at a rate until the context ends, whatever time each takes, and returns how long they took.
-func steadily(ctx context.Context, perSecond int, call func(context.Context) error) ([]time.Duration, error) {
-	var (
-		calls     sync.WaitGroup
-		mu        sync.Mutex
-		latencies []time.Duration
-		failed    error
-	)
+// askSteadily asks at a rate until the context ends, whatever time each answer takes.
+func (a *asker) askSteadily(ctx context.Context, perSecond int) {
+	var questions sync.WaitGroup
+	defer questions.Wait()
 	ticker := time.NewTicker(time.Second / time.Duration(perSecond))
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			calls.Wait()
-			return latencies, failed
+			return
 		case <-ticker.C:
 		}
-		calls.Go(func() {
+		questions.Go(func() {
 			began := time.Now()
-			err := call(context.WithoutCancel(ctx))
+			err := a.ask(context.WithoutCancel(ctx))
 			took := time.Since(began)
-			mu.Lock()
-			defer mu.Unlock()
-			latencies, failed = append(latencies, took), errors.Join(failed, err)
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.latencies, a.failed = append(a.latencies, took), errors.Join(a.failed, err)
 		})
 	}
 }
