@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -10,6 +11,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
 	"sync"
 	"time"
 
@@ -50,10 +54,13 @@ func (b *bench) admission(ctx context.Context) error {
 	if err := b.k8s.Get(ctx, b.apps(0, 1)[0], workload); err != nil {
 		return fmt.Errorf("read a workload: %w", err)
 	}
-	bare := httptest.NewTLSServer(http.HandlerFunc(deny))
-	defer bare.Close()
+	bare, end, err := startBareWebhook(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
 	guard := newAsker(fmt.Sprintf("https://127.0.0.1:%d%s", running[0].Ports[webhookPort], path), workload)
-	reference := newAsker(bare.URL, workload)
+	reference := newAsker(bare, workload)
 	// The API server keeps its connections, too.
 	for _, a := range []*asker{guard, reference} {
 		if err := parallel(connections, connections, func(int) error { return a.ask(ctx) }); err != nil {
@@ -88,9 +95,53 @@ func (b *bench) admission(ctx context.Context) error {
 	return nil
 }
 
-// bareWebhook is asked beside the guard, to tell what the guard takes from what the machine takes. It runs in the process that
-// asks, so it has an advantage.
+// bareWebhook is asked beside the guard, to tell what the guard takes from what the machine takes.
 const bareWebhook = "a webhook that only decodes and denies, in the same moments"
+
+// bareWebhookVariable is set in the environment of a process of this program that is to be the bare webhook.
+const bareWebhookVariable = "KICK_BENCH_BARE_WEBHOOK"
+
+// startBareWebhook starts this program again as the bare webhook. It returns its URL and what ends it.
+func startBareWebhook(ctx context.Context) (url string, end func(), err error) {
+	program, err := os.Executable()
+	if err != nil {
+		return "", nil, fmt.Errorf("find this program: %w", err)
+	}
+	process := exec.CommandContext(ctx, program)
+	process.Env = append(os.Environ(), bareWebhookVariable+"=1", "GOMAXPROCS=2")
+	input, err := process.StdinPipe()
+	if err != nil {
+		return "", nil, fmt.Errorf("start the bare webhook: %w", err)
+	}
+	output, err := process.StdoutPipe()
+	if err != nil {
+		return "", nil, fmt.Errorf("start the bare webhook: %w", err)
+	}
+	if err := process.Start(); err != nil {
+		return "", nil, fmt.Errorf("start the bare webhook: %w", err)
+	}
+	end = func() {
+		_ = input.Close()
+		_ = process.Wait()
+	}
+	if url, err = bufio.NewReader(output).ReadString('\n'); err != nil {
+		end()
+		return "", nil, fmt.Errorf("read where the bare webhook is: %w", err)
+	}
+	return strings.TrimSpace(url), end, nil
+}
+
+// isBareWebhook serves as one, where this process is to be that, until nobody holds its standard input any more.
+func isBareWebhook() bool {
+	if os.Getenv(bareWebhookVariable) == "" {
+		return false
+	}
+	server := httptest.NewTLSServer(http.HandlerFunc(deny))
+	defer server.Close()
+	fmt.Println(server.URL)
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	return true
+}
 
 // deny answers any question of the API server with no.
 func deny(w http.ResponseWriter, question *http.Request) {

@@ -81,6 +81,9 @@ func phaseNames() string {
 }
 
 func main() {
+	if isBareWebhook() {
+		return
+	}
 	o, err := parseOptions(os.Args[1:])
 	if errors.Is(err, flag.ErrHelp) {
 		return
