@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
 	"slices"
 	"strconv"
@@ -332,6 +333,13 @@ type sizes struct{ goroutines, resident []float64 }
 func sample(ctx context.Context, t *testing.T, m *Manager) *sizes {
 	t.Helper()
 	ready(t, m)
+	eventually(t, func() error { // A manager is ready a moment before its metrics are served.
+		connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", m.metrics)
+		if err != nil {
+			return err
+		}
+		return connection.Close()
+	})
 	s := &sizes{}
 	for ctx.Err() == nil {
 		text := scrape(t, m)
