@@ -167,7 +167,7 @@ type asker struct {
 }
 
 func newAsker(url string, workload *appsv1.Deployment) *asker {
-	// The certificate is one of the testbed's cert-manager.
+	// The certificates are one of the testbed's cert-manager and one that the bare webhook brings.
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxConnsPerHost: connections, MaxIdleConnsPerHost: connections}
 	return &asker{url: url, workload: workload, connection: &http.Client{Transport: transport}}
 }

@@ -97,6 +97,9 @@ func (b *bench) standby(ctx context.Context) error {
 	b.report.Traffic["standby"] = traffic
 	leading := usages[leader]
 	delete(usages, leader)
+	if len(usages) != 1 {
+		return fmt.Errorf("find the replica that stands by: there are %d beside the leader", len(usages))
+	}
 	for _, standing := range usages {
 		b.report.note(mebibytes(leading.RSS), "a second replica stands by", "RSS of the leader", "MiB")
 		b.report.note(mebibytes(standing.RSS), "a second replica stands by", "RSS of the other", "MiB")
