@@ -18,10 +18,12 @@ type attempts struct {
 	mu     sync.Mutex
 	issued map[types.UID]string
 	denied map[types.UID]request.Denial
+	// putOff are the versions of requests on which a restart is on record whose stamp was not tried yet.
+	putOff map[types.UID]string
 }
 
 func newAttempts() *attempts {
-	return &attempts{issued: map[types.UID]string{}, denied: map[types.UID]request.Denial{}}
+	return &attempts{issued: map[types.UID]string{}, denied: map[types.UID]request.Denial{}, putOff: map[types.UID]string{}}
 }
 
 // recall adds what is remembered of a request to the facts.
@@ -30,6 +32,28 @@ func (a *attempts) recall(object *v1alpha1.KickRequest, facts *request.Facts) {
 	defer a.mu.Unlock()
 	facts.Issued = a.issued[object.UID]
 	facts.Denied = a.denied[object.UID]
+}
+
+// setPutOff remembers that the restart on record was not tried to be written: it cannot be under way.
+func (a *attempts) setPutOff(object *v1alpha1.KickRequest) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.putOff[object.UID] = object.ResourceVersion
+}
+
+// wasPutOff tells whether that holds of the restart on record.
+func (a *attempts) wasPutOff(object *v1alpha1.KickRequest) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	version, putOff := a.putOff[object.UID]
+	return putOff && version == object.ResourceVersion
+}
+
+// setTried is to be called before a stamp is written. What becomes of it may never be known.
+func (a *attempts) setTried(object *v1alpha1.KickRequest) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.putOff, object.UID)
 }
 
 func (a *attempts) setIssued(object *v1alpha1.KickRequest, stamp string) {
@@ -50,4 +74,5 @@ func (a *attempts) forget(object *v1alpha1.KickRequest) {
 	defer a.mu.Unlock()
 	delete(a.issued, object.UID)
 	delete(a.denied, object.UID)
+	delete(a.putOff, object.UID)
 }

@@ -15,6 +15,7 @@ import (
 type coalescer struct {
 	requests *requests
 	wakeup   *waker[workload.Key]
+	rush     *rush
 	// locks keep two sources that changed together from making the request of one workload at the same time.
 	locks keymutex.KeyMutex
 }
@@ -40,6 +41,7 @@ func (c *coalescer) ensure(ctx context.Context, target facts.Consumer) (err erro
 	if present == nil {
 		return c.requests.create(ctx, target.Workload)
 	}
+	c.rush.expect(target.Workload.Key)
 	c.wakeup.wake(target.Workload.Key)
 	return nil
 }

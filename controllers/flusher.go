@@ -10,9 +10,13 @@ import (
 	"github.com/kick-dev/kick/internal/cluster/ledger"
 )
 
-// flushDelay is how long a delivered change may stay marked as pending in the ledger, waiting for company. A crash in
-// between repeats the delivery, which changes nothing.
-const flushDelay = 3 * time.Second
+const (
+	// flushDelay is how long a delivered change stays marked as pending in the ledger, waiting for company. A crash in between
+	// repeats the delivery, which changes nothing.
+	flushDelay = 3 * time.Second
+	// longestFlushDelay is how long it waits for company that keeps coming.
+	longestFlushDelay = 15 * time.Second
+)
 
 // shutdownFlush bounds the last flush.
 const shutdownFlush = 3 * time.Second
@@ -47,14 +51,29 @@ func (f *flusher) Start(ctx context.Context) error {
 			return nil
 		case <-f.due:
 		}
-		select {
-		case <-ctx.Done():
+		if !f.gather(ctx) {
 			return f.flushLast(ctx)
-		case <-f.clock.After(flushDelay):
 		}
 		if err := f.ledger.Flush(ctx); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "flush the ledger; will be tried again")
 			f.schedule()
+		}
+	}
+}
+
+// gather waits until no more changes are delivered. It reports false at the shutdown.
+func (f *flusher) gather(ctx context.Context) bool {
+	enough, longest := f.clock.After(flushDelay), f.clock.After(longestFlushDelay)
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-f.due:
+			enough = f.clock.After(flushDelay)
+		case <-enough:
+			return true
+		case <-longest:
+			return true
 		}
 	}
 }

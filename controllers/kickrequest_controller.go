@@ -45,10 +45,12 @@ type kickRequestReconciler struct {
 	attempts *attempts
 	judged   *judged
 	slots    *slots
+	rush     *rush
 }
 
 // Reconcile implements reconcile.TypedReconciler.
 func (r *kickRequestReconciler) Reconcile(ctx context.Context, key workload.Key) (ctrl.Result, error) {
+	defer r.rush.decided(key)
 	result, err := r.reconcile(ctx, key)
 	if lostRace(err) || errors.Is(err, workload.ErrMoved) {
 		ctrl.LoggerFrom(ctx).V(1).Info("deciding again", "because", err.Error())
@@ -164,7 +166,7 @@ func (r *kickRequestReconciler) advance(
 		step := request.Next(present.Status, g.Facts, r.settings, now)
 		if step.Need == request.NeedNothing {
 			r.slots.settle(g.Workload.Key, g.Facts.Scope, &step.Status)
-			return r.apply(ctx, present, g.Workload, step, now)
+			return r.apply(ctx, present, g, step, now)
 		}
 		if exists, err := g.Supply(ctx, step.Need); err != nil || !exists {
 			return ctrl.Result{}, err
@@ -174,7 +176,8 @@ func (r *kickRequestReconciler) advance(
 
 // prepare gathers about a request what costs no request to the API server.
 func (r *kickRequestReconciler) prepare(ctx context.Context, g *facts.Gathering, present *v1alpha1.KickRequest) error {
-	g.Restarts, g.Unsettled = true, request.Unsettled(&present.Status, g.Workload.Stamp())
+	g.Restarts = true
+	g.Unsettled = request.Unsettled(&present.Status, g.Workload.Stamp()) && !r.attempts.wasPutOff(present)
 	g.Facts.RequestGeneration, g.Facts.Manual = present.Generation, present.Spec.Manual
 	r.attempts.recall(present, &g.Facts)
 	if err := g.Refresh(ctx); err != nil {
@@ -204,7 +207,7 @@ func (r *kickRequestReconciler) foresee(ctx context.Context, key workload.Key, c
 
 // apply stores the status of a step and then carries out its action, if it has one.
 func (r *kickRequestReconciler) apply(
-	ctx context.Context, present *v1alpha1.KickRequest, target *workload.Workload, step request.Step, now time.Time,
+	ctx context.Context, present *v1alpha1.KickRequest, g *facts.Gathering, step request.Step, now time.Time,
 ) (ctrl.Result, error) {
 	if step.Delete {
 		return ctrl.Result{}, r.requests.remove(ctx, present)
@@ -216,10 +219,13 @@ func (r *kickRequestReconciler) apply(
 			return ctrl.Result{}, err
 		}
 		r.traces.Moved(present, stored, now)
-		r.announce(ctx, present, stored, target)
+		r.announce(ctx, present, stored, g.Workload)
 	}
 	if step.Stamp != "" {
-		return r.stamp(ctx, stored, target, step.Stamp)
+		if delay := r.putOff(stored, g, now); delay > 0 {
+			return ctrl.Result{RequeueAfter: delay}, nil
+		}
+		return r.stamp(ctx, stored, g.Workload, step.Stamp)
 	}
 	if step.RecheckAt.IsZero() {
 		return ctrl.Result{}, nil
@@ -229,6 +235,17 @@ func (r *kickRequestReconciler) apply(
 		return unhurriedly(again), nil
 	}
 	return ctrl.Result{RequeueAfter: again}, nil
+}
+
+// putOff puts a restart on record off in a rush, if it can be decided about again without asking the API server. It returns for
+// how long, zero for not at all.
+func (r *kickRequestReconciler) putOff(stored *v1alpha1.KickRequest, g *facts.Gathering, now time.Time) time.Duration {
+	delay := r.rush.delay(g.Workload.Key, stored.Status.CurrentRollout.StartedAt.Time, now)
+	if delay == 0 || !g.Keep() {
+		return 0
+	}
+	r.attempts.setPutOff(stored)
+	return delay
 }
 
 // unhurriedly looks again at a restart under way. What becomes of it can wait for restarts that are due, also where it is
@@ -241,6 +258,7 @@ func unhurriedly(after time.Duration) ctrl.Result {
 func (r *kickRequestReconciler) stamp(
 	ctx context.Context, stored *v1alpha1.KickRequest, target *workload.Workload, value string,
 ) (ctrl.Result, error) {
+	r.attempts.setTried(stored)
 	err := r.workloads.Stamp(ctx, target, value)
 	switch {
 	case err == nil:

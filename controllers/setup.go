@@ -125,6 +125,7 @@ type shell struct {
 	coalescer *coalescer
 	attempts  *attempts
 	owners    *owner.Reader
+	rush      *rush
 
 	wakeSource  *waker[source.Key]
 	wakeRequest *waker[workload.Key]
@@ -155,7 +156,7 @@ func newShell(mgr ctrl.Manager, options Options) (*shell, error) {
 	if err := report.RegisterCensus(metrics.Registry, s.census); err != nil {
 		return nil, fmt.Errorf("register the census: %w", err)
 	}
-	s.attempts = newAttempts()
+	s.attempts, s.rush = newAttempts(), newRush(s.wakeRequest.wake)
 	s.ledger.Written, s.ledger.WriteFailed = registered.LedgerWritten, registered.LedgerWriteFailed
 	s.ledger.Undecided = s.wakeSource.wake
 	s.flusher = newFlusher(s.ledger, clock.RealClock{})
@@ -164,7 +165,7 @@ func newShell(mgr ctrl.Manager, options Options) (*shell, error) {
 		Watched: options.WatchNamespaces,
 	}
 	s.coalescer = &coalescer{
-		requests: s.requests, wakeup: s.wakeRequest, locks: keymutex.NewHashed(coalescerLocks),
+		requests: s.requests, wakeup: s.wakeRequest, rush: s.rush, locks: keymutex.NewHashed(coalescerLocks),
 	}
 	return s, nil
 }
@@ -223,6 +224,7 @@ func (s *shell) addSourceController(
 		flusher:   s.flusher,
 		metrics:   s.metrics,
 		baselines: newBaselines(s),
+		rush:      s.rush,
 		foresee:   foresee,
 		sweep:     s.wakeSource,
 
@@ -276,6 +278,7 @@ func (s *shell) newKickRequestReconciler() *kickRequestReconciler {
 		attempts: s.attempts,
 		judged:   newJudged(),
 		slots:    slots,
+		rush:     s.rush,
 	}
 }
 

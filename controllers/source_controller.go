@@ -36,6 +36,7 @@ type sourceReconciler struct {
 	flusher   *flusher
 	metrics   *report.Metrics
 	baselines *baselines
+	rush      *rush
 	// foresee is called while the record of a change is being written, for a consumer that will be decided about after it.
 	foresee func(context.Context, workload.Key, source.Key, observation.Record)
 	// sweep queues every source on record once, so that records of sources that went while no replica led are found.
@@ -147,6 +148,7 @@ func (r *sourceReconciler) observe(
 	if record != nil && record.ResourceVersion == metadata.ResourceVersion && current(record, under) {
 		return record, nil
 	}
+	defer r.rush.record()()
 	r.metrics.SourceRead()
 	sight, found, err := r.sources.Sight(ctx, key, under)
 	if err != nil || !found {

@@ -22,11 +22,15 @@ const (
 	maxAhead = 4
 	// aheadFor is how long a reading may wait for its decision.
 	aheadFor = time.Second
+	// maxKept is how many readings are kept for a restart that was decided on them and put off.
+	maxKept = 2000
+	// keptFor is how long they are kept.
+	keptFor = 10 * time.Second
 )
 
-// Ahead holds Pods and workloads that were read while the change they will be judged by was still being recorded. Each
-// reading serves one decision, soon after: a Pod that is replaced meanwhile by a new template makes the stamp void, as it
-// does at any time between judgement and stamp.
+// Ahead holds what was read about workloads before it is needed: while the change they will be judged by was still being
+// recorded, or for a decision that was put off and is made again. Each reading serves one decision, soon after: a Pod that is
+// replaced meanwhile by a new template makes the stamp void, as it does at any time between judgement and stamp.
 type Ahead struct {
 	clock clock.WithDelayedExecution
 
@@ -38,6 +42,8 @@ type Ahead struct {
 type reading struct {
 	uid        types.UID
 	generation int64
+	// version of the workload that the reading is good for alone, empty for any of its generation.
+	version string
 	// changes are those that had been observed before. A later one may concern Pods that are younger than the reading.
 	changes freshness.Changes
 	done    chan struct{}
@@ -83,15 +89,34 @@ func (g *Gathering) ReadAhead(ctx context.Context, need request.Need) {
 	}
 }
 
+// Keep holds on to the Pods that a restart was decided on, for the same decision to be made again: about the same changes,
+// and about the workload at the same version, which moves with every Pod of it that comes or goes. It reports false if there
+// is nothing to keep or no place for it.
+func (g *Gathering) Keep() bool {
+	if !g.Facts.Evidence.PodsRead || !g.trustsCache() {
+		return false
+	}
+	read := &reading{
+		uid: g.Workload.UID(), generation: g.Workload.Generation(), version: g.Workload.Version(), changes: g.Facts.Changes,
+		done: make(chan struct{}), pods: g.Facts.Evidence.Pods,
+	}
+	close(read.done)
+	return g.Ahead.keep(g.Workload.Key, read, maxKept, keptFor)
+}
+
 // offer keeps a reading until it is taken or too old. It reports false if there is no place for it.
 func (a *Ahead) offer(key workload.Key, read *reading) bool {
+	return a.keep(key, read, maxAhead, aheadFor)
+}
+
+func (a *Ahead) keep(key workload.Key, read *reading, most int, at time.Duration) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if _, kept := a.readings[key]; kept || len(a.readings) >= maxAhead {
+	if _, kept := a.readings[key]; kept || len(a.readings) >= most {
 		return false
 	}
 	a.readings[key] = read
-	a.clock.AfterFunc(aheadFor, func() { a.drop(key, read) })
+	a.clock.AfterFunc(at, func() { a.drop(key, read) })
 	return true
 }
 
@@ -114,7 +139,7 @@ func (a *Ahead) take(ctx context.Context, judged *workload.Workload, changes fre
 	delete(a.readings, judged.Key)
 	a.mu.Unlock()
 	if read == nil || read.uid != judged.UID() || read.generation != judged.Generation() ||
-		!maps.EqualFunc(read.changes, changes, time.Time.Equal) {
+		(read.version != "" && read.version != judged.Version()) || !maps.EqualFunc(read.changes, changes, time.Time.Equal) {
 		return nil
 	}
 	select {

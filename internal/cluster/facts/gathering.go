@@ -99,7 +99,7 @@ func (g *Gathering) Supply(ctx context.Context, need request.Need) (bool, error)
 // supplyPods lists the Pods. The next thing asked for is the workload itself, unless no Pod is stale, so both are read at
 // the same time if both have to be.
 func (g *Gathering) supplyPods(ctx context.Context) (bool, error) {
-	if g.Restarts && !g.Facts.Live {
+	if g.Restarts && (!g.Facts.Live || g.trustsCache()) {
 		if read := g.Ahead.take(ctx, g.Workload, g.Facts.Changes); read != nil {
 			g.live = read.live
 			g.Facts.Evidence.Pods, g.Facts.Evidence.PodsRead = read.pods, true

@@ -124,7 +124,7 @@ func progress(w *Workload) rollout.State {
 // has of annotations is not known of a workload from the cache.
 func stampAtVersion(judged *Workload, value string) []byte {
 	return fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":%q},"spec":{"template":{"metadata":{"annotations":{%q:%q}}}}}`,
-		judged.UID(), judged.object.GetResourceVersion(), v1alpha1.RestartedAtAnnotation, value)
+		judged.UID(), judged.Version(), v1alpha1.RestartedAtAnnotation, value)
 }
 
 func stampPatch(workload *Workload, value string) ([]byte, error) {

@@ -62,6 +62,9 @@ func (w *Workload) UID() types.UID { return w.object.GetUID() }
 // Generation of the workload's spec.
 func (w *Workload) Generation() int64 { return w.object.GetGeneration() }
 
+// Version is the resourceVersion of the workload.
+func (w *Workload) Version() string { return w.object.GetResourceVersion() }
+
 // Labels of the workload itself.
 func (w *Workload) Labels() labels.Set { return w.object.GetLabels() }
 

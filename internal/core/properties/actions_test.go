@@ -23,7 +23,7 @@ func requestName(key workloadKey) string { return request.Name(key.kind, key.nam
 func (m *machine) actions() map[string]action {
 	all := map[string]action{
 		"wait": m.wait, "kill": m.kill, "interpose": m.interpose, "second leader": m.secondLeader, "clock": m.clock,
-		"policy": m.policy, "remove policy": m.removePolicy, "deny": m.deny, "forget request": m.forgetRequest, "ask": m.ask,
+		"policy": m.policy, "remove policy": m.removePolicy, "deny": m.deny, "forget request": m.forgetRequest, "ask": m.ask, "rush": m.rush,
 		"replace workload": m.replaceWorkload, "relabel workload": m.relabelWorkload, "strategy": m.strategy, "pace": m.pace,
 	}
 	maps.Copy(all, m.events())

@@ -30,7 +30,7 @@ func (m *manager) reconcileWorkload(key workloadKey) {
 		m.consider(g)
 		return
 	}
-	g.trusting = !request.Unsettled(&present.Status, w.id.stamp)
+	g.trusting = !request.Unsettled(&present.Status, w.id.stamp) || m.rush.putOff[present.UID] == present.ResourceVersion
 	g.facts.RequestGeneration, g.facts.Manual = present.Generation, present.Spec.Manual
 	g.facts.Issued, g.facts.Denied = m.issued[present.UID], m.denied[present.UID]
 	for {
@@ -99,7 +99,7 @@ func (m *manager) supply(g *gathering, need request.Need) bool {
 			g.facts.Evidence.Revision = g.w.revision(live)
 		}
 	case request.NeedPods:
-		g.facts.Evidence.Pods, g.facts.Evidence.PodsRead = live.evidence(), true
+		g.facts.Evidence.Pods, g.facts.Evidence.PodsRead = m.pods(g, live), true
 	case request.NeedRoom:
 		g.facts.Room = request.Room{Asked: true, Full: m.full(g)}
 	case request.NeedNothing:
@@ -142,7 +142,9 @@ func (m *manager) apply(present *v1alpha1.KickRequest, g *gathering, step reques
 	}
 	delete(m.timers, key)
 	switch {
+	case step.Stamp != "" && m.putsOff(stored, g, now):
 	case step.Stamp != "":
+		delete(m.rush.putOff, stored.UID)
 		m.stamp(stored, g, step.Stamp, now)
 	case !step.RecheckAt.IsZero():
 		m.setTimer(key, step.RecheckAt.Sub(now))

@@ -23,6 +23,8 @@ const (
 	raceDelay   = 100 * time.Millisecond
 	flushDelay  = 3 * time.Second
 	denialPause = time.Minute
+	mostDelay   = 5 * time.Second
+	keptFor     = 10 * time.Second
 )
 
 var settings = request.Settings{TTL: 3 * time.Hour, RolloutDeadline: 15 * time.Minute}
@@ -53,6 +55,7 @@ type manager struct {
 	flushing bool
 	issued   map[types.UID]string
 	denied   map[types.UID]request.Denial
+	rush     rush
 
 	dueSources   []deps.Source
 	dueWorkloads []workloadKey
@@ -74,6 +77,7 @@ func (c *cluster) startManager(latency, skew time.Duration) *manager {
 		policies: map[string]*v1alpha1.KickPolicy{}, requests: map[string]*v1alpha1.KickRequest{},
 		written: map[string]*v1alpha1.KickRequest{},
 		issued:  map[types.UID]string{}, denied: map[types.UID]request.Denial{},
+		rush:   newRush(),
 		timers: map[workloadKey]time.Time{},
 		ledger: c.ledger.copy(), settings: settings,
 	}
@@ -251,6 +255,7 @@ func (m *manager) goneRequest(r *v1alpha1.KickRequest) {
 	}
 	delete(m.issued, r.UID)
 	delete(m.denied, r.UID)
+	delete(m.rush.putOff, r.UID)
 }
 
 func targetOf(r *v1alpha1.KickRequest) workloadKey {

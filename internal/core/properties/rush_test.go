@@ -1,0 +1,74 @@
+package properties_test
+
+import (
+	"maps"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/kick-dev/kick/api/v1alpha1"
+	"github.com/kick-dev/kick/internal/core/freshness"
+)
+
+// rush is what a manager knows of restarts that it puts off while many changes are being recorded. In the model such times
+// simply come.
+type rush struct {
+	on      bool
+	waiting []workloadKey
+	putOff  map[types.UID]string
+	kept    map[workloadKey]keptPods
+}
+
+// keptPods are the Pods that a restart was decided on which is put off.
+type keptPods struct {
+	version int
+	changes freshness.Changes
+	pods    []freshness.Pod
+	at      time.Time
+}
+
+func newRush() rush { return rush{putOff: map[types.UID]string{}, kept: map[workloadKey]keptPods{}} }
+
+// putsOff puts a restart on record off in a rush. It reports false where the stamp has to be written now.
+func (m *manager) putsOff(stored *v1alpha1.KickRequest, g *gathering, now time.Time) bool {
+	waited := now.Sub(stored.Status.CurrentRollout.StartedAt.Time)
+	if !m.rush.on || waited < 0 || waited >= mostDelay || !g.trusting || !g.facts.Evidence.PodsRead {
+		return false
+	}
+	m.rush.kept[g.w.key] = keptPods{g.w.version, g.facts.Changes, g.facts.Evidence.Pods, m.c.now}
+	m.rush.putOff[stored.UID] = stored.ResourceVersion
+	m.rush.waiting = append(m.rush.waiting, g.w.key)
+	m.setTimer(g.w.key, mostDelay-waited)
+	m.c.judge.counts[delayed]++
+	return true
+}
+
+// pods are those of a workload: as they were when the restart was decided that was put off, or as they are.
+func (m *manager) pods(g *gathering, live *workload) []freshness.Pod {
+	kept, known := m.rush.kept[g.w.key]
+	delete(m.rush.kept, g.w.key)
+	if known && g.trusting && kept.version == g.w.version && m.c.now.Sub(kept.at) < keptFor &&
+		maps.EqualFunc(kept.changes, g.facts.Changes, time.Time.Equal) {
+		return kept.pods
+	}
+	return live.evidence()
+}
+
+// rush lets many changes be recorded elsewhere for a while.
+func (m *machine) rush(t *rapid.T) func() {
+	lasts := time.Duration(rapid.SampledFrom([]int{300, 2000, 4900, 60000}).Draw(t, "lasts")) * time.Millisecond
+	return func() {
+		for _, leader := range m.c.managers {
+			leader.rush.on = true
+			leader.later(lasts, func() {
+				leader.rush.on = false
+				for _, key := range leader.rush.waiting {
+					leader.wakeWorkload(key)
+				}
+				leader.rush.waiting = nil
+				leader.work()
+			})
+		}
+	}
+}
