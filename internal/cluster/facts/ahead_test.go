@@ -12,10 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"github.com/kick-dev/kick/api/v1alpha1"
 	"github.com/kick-dev/kick/internal/cluster/source"
 	"github.com/kick-dev/kick/internal/cluster/workload"
 	"github.com/kick-dev/kick/internal/core/freshness"
 	"github.com/kick-dev/kick/internal/core/observation"
+	"github.com/kick-dev/kick/internal/core/policy"
 )
 
 func deployment(t *testing.T, name, uid string, generation int64) *workload.Workload {
@@ -74,6 +76,51 @@ func TestAReadingServesOneDecisionAboutTheSameState(t *testing.T) {
 	if none.take(t.Context(), web, nil) != nil {
 		t.Error("something was read ahead by nobody")
 	}
+}
+
+// A Pod that is replaced moves the status of its workload, mostly. What a restart was decided on that was put off is no longer
+// good then.
+func TestAReadingThatIsKeptIsGoodForOneVersion(t *testing.T) {
+	at := func(version string) *workload.Workload {
+		w := deployment(t, "web", "1", 4)
+		w.Object().SetResourceVersion(version)
+		return w
+	}
+	changes := freshness.Changes{{Name: "db"}: time.Now()}
+	for name, tc := range map[string]struct {
+		change func(*Gathering)
+		judged *workload.Workload
+		kept   bool
+		taken  bool
+	}{
+		"the same version":              {func(*Gathering) {}, at("7"), true, true},
+		"another version":               {func(*Gathering) {}, at("8"), true, false},
+		"no Pods were read":             {func(g *Gathering) { g.Facts.Evidence.PodsRead = false }, at("7"), false, false},
+		"a restart may be under way":    {func(g *Gathering) { g.Unsettled = true }, at("7"), false, false},
+		"a GitOps tool is asked itself": {func(g *Gathering) { g.Facts.Scope = asking() }, at("7"), false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			gatherer := &Gatherer{Ahead: NewAhead(clocktesting.NewFakeClock(time.Now()))}
+			g := gatherer.Begin(at("7"))
+			g.Facts.Changes = changes
+			g.Facts.Evidence.PodsRead, g.Facts.Evidence.Pods = true, []freshness.Pod{{}}
+			tc.change(g)
+			if kept := g.Keep(); kept != tc.kept {
+				t.Errorf("kept: %v, want %v", kept, tc.kept)
+			}
+			taken := gatherer.Ahead.take(t.Context(), tc.judged, changes)
+			if (taken != nil) != tc.taken {
+				t.Errorf("taken: %v, want %v", taken != nil, tc.taken)
+			}
+			if taken != nil && len(taken.pods) != 1 {
+				t.Errorf("the Pods are %v", taken.pods)
+			}
+		})
+	}
+}
+
+func asking() policy.Scope {
+	return policy.Scope{Policies: []policy.Policy{{Provider: v1alpha1.ProviderFlux}}}
 }
 
 func TestADecisionWaitsForAReadingUnderWay(t *testing.T) {

@@ -71,10 +71,12 @@ const (
 	datedLate  = "extra: dated later than it happened"
 	volumeLag  = "extra: a restarted container may have found old files"
 	overtaking = "extra: over a rollout that does not complete"
-	delayed    = "restarts put off"
 	// A revision that is taken up again does not tell when.
 	intoRollback = "extra: into a rollback, whose revision is old"
 )
+
+// delayed counts the restarts that are put off in a rush, to show that there are any.
+const delayed = "restarts put off"
 
 // sighting is an observation of the manager.
 type sighting struct {
