@@ -17,21 +17,38 @@ const denialPause = time.Minute
 type attempts struct {
 	mu     sync.Mutex
 	issued map[types.UID]string
-	denied map[types.UID]request.Denial
+	// decided are the stamps of the last restarts that this process put on record.
+	decided map[types.UID]string
+	denied  map[types.UID]request.Denial
 	// putOff are the versions of requests on which a restart is on record whose stamp was not tried yet.
 	putOff map[types.UID]string
 }
 
 func newAttempts() *attempts {
-	return &attempts{issued: map[types.UID]string{}, denied: map[types.UID]request.Denial{}, putOff: map[types.UID]string{}}
+	return &attempts{
+		issued: map[types.UID]string{}, decided: map[types.UID]string{}, denied: map[types.UID]request.Denial{},
+		putOff: map[types.UID]string{},
+	}
 }
 
-// recall adds what is remembered of a request to the facts.
+// recall adds what is remembered of a request to the facts. A stamp that this process wrote is no longer the last one where
+// another process has put a restart on record since, and is forgotten.
 func (a *attempts) recall(object *v1alpha1.KickRequest, facts *request.Facts) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if last := object.Status.CurrentRollout; last != nil && last.Stamp != "" &&
+		last.Stamp != a.decided[object.UID] && last.Stamp != a.issued[object.UID] {
+		delete(a.issued, object.UID)
+	}
 	facts.Issued = a.issued[object.UID]
 	facts.Denied = a.denied[object.UID]
+}
+
+// setDecided remembers that this process put the restart with a stamp on record.
+func (a *attempts) setDecided(object *v1alpha1.KickRequest, stamp string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.decided[object.UID] = stamp
 }
 
 // setPutOff remembers that the restart on record was not tried to be written: it cannot be under way.
@@ -73,6 +90,7 @@ func (a *attempts) forget(object *v1alpha1.KickRequest) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.issued, object.UID)
+	delete(a.decided, object.UID)
 	delete(a.denied, object.UID)
 	delete(a.putOff, object.UID)
 }

@@ -222,6 +222,7 @@ func (r *kickRequestReconciler) apply(
 		r.announce(ctx, present, stored, g.Workload)
 	}
 	if step.Stamp != "" {
+		r.attempts.setDecided(stored, step.Stamp)
 		if delay := r.putOff(stored, g, now); delay > 0 {
 			return ctrl.Result{RequeueAfter: delay}, nil
 		}

@@ -8,9 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/kick-dev/kick/api/v1alpha1"
 	"github.com/kick-dev/kick/internal/cluster/workload"
 )
 
@@ -68,33 +65,5 @@ func TestNoRestartIsPutOffForLong(t *testing.T) {
 		if delay := r.delay(deploymentKey("shop", 1), decidedAt, decidedAt.Add(waited)); delay != 0 {
 			t.Errorf("%s: it is put off for another %s", name, delay)
 		}
-	}
-}
-
-// Only for the very decision that was put off, and only until its stamp is tried, is it known that no restart is under way.
-func TestARestartThatWasPutOffIsKnownNotToBeUnderWay(t *testing.T) {
-	request := func(version string) *v1alpha1.KickRequest {
-		return &v1alpha1.KickRequest{ObjectMeta: metav1.ObjectMeta{UID: "1", ResourceVersion: version}}
-	}
-	for name, tc := range map[string]struct {
-		then func(*attempts)
-		now  *v1alpha1.KickRequest
-		want bool
-	}{
-		"it waits":                           {func(*attempts) {}, request("5"), true},
-		"another process wrote the request":  {func(*attempts) {}, request("6"), false},
-		"its stamp was tried":                {func(a *attempts) { a.setTried(request("5")) }, request("5"), false},
-		"the request was deleted meanwhile":  {func(a *attempts) { a.forget(request("5")) }, request("5"), false},
-		"nothing is known of a new request":  {func(*attempts) {}, &v1alpha1.KickRequest{}, false},
-		"another decision was put off since": {func(a *attempts) { a.setPutOff(request("7")) }, request("5"), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			a := newAttempts()
-			a.setPutOff(request("5"))
-			tc.then(a)
-			if got := a.wasPutOff(tc.now); got != tc.want {
-				t.Errorf("put off: %v, want %v", got, tc.want)
-			}
-		})
 	}
 }

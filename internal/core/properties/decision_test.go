@@ -32,6 +32,10 @@ func (m *manager) reconcileWorkload(key workloadKey) {
 	}
 	g.trusting = !request.Unsettled(&present.Status, w.id.stamp) || m.rush.putOff[present.UID] == present.ResourceVersion
 	g.facts.RequestGeneration, g.facts.Manual = present.Generation, present.Spec.Manual
+	if last := present.Status.CurrentRollout; last != nil && last.Stamp != "" &&
+		last.Stamp != m.decided[present.UID] && last.Stamp != m.issued[present.UID] {
+		delete(m.issued, present.UID) // Another manager has decided since.
+	}
 	g.facts.Issued, g.facts.Denied = m.issued[present.UID], m.denied[present.UID]
 	for {
 		now := m.now()
@@ -141,6 +145,9 @@ func (m *manager) apply(present *v1alpha1.KickRequest, g *gathering, step reques
 		m.freed(present, stored)
 	}
 	delete(m.timers, key)
+	if step.Stamp != "" {
+		m.decided[stored.UID] = step.Stamp
+	}
 	switch {
 	case step.Stamp != "" && m.putsOff(stored, g, now):
 	case step.Stamp != "":

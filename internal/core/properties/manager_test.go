@@ -54,6 +54,7 @@ type manager struct {
 	ledger   ledger
 	flushing bool
 	issued   map[types.UID]string
+	decided  map[types.UID]string
 	denied   map[types.UID]request.Denial
 	rush     rush
 
@@ -76,7 +77,7 @@ func (c *cluster) startManager(latency, skew time.Duration) *manager {
 		sources: map[deps.Source]*metadata{}, workloads: map[workloadKey]*snapshot{},
 		policies: map[string]*v1alpha1.KickPolicy{}, requests: map[string]*v1alpha1.KickRequest{},
 		written: map[string]*v1alpha1.KickRequest{},
-		issued:  map[types.UID]string{}, denied: map[types.UID]request.Denial{},
+		issued:  map[types.UID]string{}, decided: map[types.UID]string{}, denied: map[types.UID]request.Denial{},
 		rush:   newRush(),
 		timers: map[workloadKey]time.Time{},
 		ledger: c.ledger.copy(), settings: settings,
@@ -254,6 +255,7 @@ func (m *manager) goneRequest(r *v1alpha1.KickRequest) {
 		delete(m.written, r.Name)
 	}
 	delete(m.issued, r.UID)
+	delete(m.decided, r.UID)
 	delete(m.denied, r.UID)
 	delete(m.rush.putOff, r.UID)
 }

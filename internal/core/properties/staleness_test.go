@@ -144,6 +144,8 @@ func (c *cluster) excuse(o old, partition int32, record remembered) string {
 		return partitioned
 	case o.r.version < 0 && !change.at.After(o.r.at):
 		return cameBack
+	case o.r.version < 0 && record.backFrom < o.change && o.change <= record.backTo:
+		return cameBack // as it was on record, which knows nothing of what was there in between
 	case record.doubt != "" && date.Before(change.at):
 		return record.doubt
 	case record.backFrom < o.r.version && o.r.version < record.backTo:
