@@ -20,14 +20,23 @@ type attempts struct {
 	// decided are the stamps of the last restarts that this process put on record.
 	decided map[types.UID]string
 	denied  map[types.UID]request.Denial
-	// putOff are the versions of requests on which a restart is on record whose stamp was not tried yet.
-	putOff map[types.UID]string
+	// putOff are the restarts on record whose stamps are put off.
+	putOff map[types.UID]putOff
+}
+
+// putOff is a restart on record whose stamp was not tried yet.
+type putOff struct {
+	// version of the request that has it on record.
+	version string
+	// since when restarts of the workload have been put off. One that takes the place of another, because of a later change,
+	// has waited as long.
+	since time.Time
 }
 
 func newAttempts() *attempts {
 	return &attempts{
 		issued: map[types.UID]string{}, decided: map[types.UID]string{}, denied: map[types.UID]request.Denial{},
-		putOff: map[types.UID]string{},
+		putOff: map[types.UID]putOff{},
 	}
 }
 
@@ -51,23 +60,34 @@ func (a *attempts) setDecided(object *v1alpha1.KickRequest, stamp string) {
 	a.decided[object.UID] = stamp
 }
 
-// setPutOff remembers that the restart on record was not tried to be written: it cannot be under way.
-func (a *attempts) setPutOff(object *v1alpha1.KickRequest) {
+// putOffSince is since when restarts of the workload have been put off, now if none is.
+func (a *attempts) putOffSince(object *v1alpha1.KickRequest, now time.Time) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.putOff[object.UID] = object.ResourceVersion
+	if waiting, found := a.putOff[object.UID]; found {
+		return waiting.since
+	}
+	return now
+}
+
+// setPutOff remembers that the restart on record was not tried to be written: it cannot be under way.
+func (a *attempts) setPutOff(object *v1alpha1.KickRequest, since time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.putOff[object.UID] = putOff{object.ResourceVersion, since}
 }
 
 // wasPutOff tells whether that holds of the restart on record.
 func (a *attempts) wasPutOff(object *v1alpha1.KickRequest) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	version, putOff := a.putOff[object.UID]
-	return putOff && version == object.ResourceVersion
+	waiting, found := a.putOff[object.UID]
+	return found && waiting.version == object.ResourceVersion
 }
 
-// setTried is to be called before a stamp is written. What becomes of it may never be known.
-func (a *attempts) setTried(object *v1alpha1.KickRequest) {
+// endPutOff is to be called before a stamp is written, since what becomes of it may never be known, and when something else
+// was decided than a restart.
+func (a *attempts) endPutOff(object *v1alpha1.KickRequest) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.putOff, object.UID)

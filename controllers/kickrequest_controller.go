@@ -228,6 +228,7 @@ func (r *kickRequestReconciler) apply(
 		}
 		return r.stamp(ctx, stored, g.Workload, step.Stamp)
 	}
+	r.attempts.endPutOff(stored)
 	if step.RecheckAt.IsZero() {
 		return ctrl.Result{}, nil
 	}
@@ -241,11 +242,12 @@ func (r *kickRequestReconciler) apply(
 // putOff puts a restart on record off in a rush, if it can be decided about again without asking the API server. It returns for
 // how long, zero for not at all.
 func (r *kickRequestReconciler) putOff(stored *v1alpha1.KickRequest, g *facts.Gathering, now time.Time) time.Duration {
-	delay := r.rush.delay(g.Workload.Key, stored.Status.CurrentRollout.StartedAt.Time, now)
+	since := r.attempts.putOffSince(stored, now)
+	delay := r.rush.delay(g.Workload.Key, since, now)
 	if delay == 0 || !g.Keep() {
 		return 0
 	}
-	r.attempts.setPutOff(stored)
+	r.attempts.setPutOff(stored, since)
 	return delay
 }
 
@@ -259,7 +261,7 @@ func unhurriedly(after time.Duration) ctrl.Result {
 func (r *kickRequestReconciler) stamp(
 	ctx context.Context, stored *v1alpha1.KickRequest, target *workload.Workload, value string,
 ) (ctrl.Result, error) {
-	r.attempts.setTried(stored)
+	r.attempts.endPutOff(stored)
 	err := r.workloads.Stamp(ctx, target, value)
 	switch {
 	case err == nil:

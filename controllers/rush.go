@@ -10,8 +10,8 @@ import (
 const (
 	// rushAbove is how many changes and decisions are under way at the same time in a rush.
 	rushAbove = 8
-	// mostDelay is how long a restart is put off at most. The first workloads of a rush would otherwise wait for ever where
-	// sources never stop changing.
+	// mostDelay is how long the restarts of a workload are put off at most. It would otherwise wait for ever where sources
+	// never stop changing.
 	mostDelay = 5 * time.Second
 )
 
@@ -68,10 +68,10 @@ func (r *rush) proceed(ended func()) {
 // on tells whether there is a rush. The caller holds the lock.
 func (r *rush) on() bool { return r.recording+len(r.deciding) > rushAbove }
 
-// delay says for how long the stamp of a restart is put off at most, zero for not at all. The workload is woken when the rush
-// is over.
-func (r *rush) delay(key workload.Key, decidedAt, now time.Time) time.Duration {
-	waited := now.Sub(decidedAt)
+// delay says for how long a stamp is put off at most where that has been done since some time, zero for not at all. The
+// workload is woken when the rush is over.
+func (r *rush) delay(key workload.Key, since, now time.Time) time.Duration {
+	waited := now.Sub(since)
 	if waited < 0 || waited >= mostDelay {
 		return 0
 	}

@@ -59,7 +59,7 @@ func TestNoRestartIsPutOffForLong(t *testing.T) {
 	decidedAt := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 	for name, waited := range map[string]time.Duration{
 		"it has waited":                      mostDelay,
-		"an earlier process decided it":      time.Hour,
+		"nobody looked at it for long":       time.Hour,
 		"the clock was set back in the wait": -time.Second,
 	} {
 		if delay := r.delay(deploymentKey("shop", 1), decidedAt, decidedAt.Add(waited)); delay != 0 {

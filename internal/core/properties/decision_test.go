@@ -147,11 +147,13 @@ func (m *manager) apply(present *v1alpha1.KickRequest, g *gathering, step reques
 	delete(m.timers, key)
 	if step.Stamp != "" {
 		m.decided[stored.UID] = step.Stamp
+	} else {
+		m.endPutOff(stored.UID)
 	}
 	switch {
 	case step.Stamp != "" && m.putsOff(stored, g, now):
 	case step.Stamp != "":
-		delete(m.rush.putOff, stored.UID)
+		m.endPutOff(stored.UID)
 		m.stamp(stored, g, step.Stamp, now)
 	case !step.RecheckAt.IsZero():
 		m.setTimer(key, step.RecheckAt.Sub(now))

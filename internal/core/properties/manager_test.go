@@ -257,7 +257,7 @@ func (m *manager) goneRequest(r *v1alpha1.KickRequest) {
 	delete(m.issued, r.UID)
 	delete(m.decided, r.UID)
 	delete(m.denied, r.UID)
-	delete(m.rush.putOff, r.UID)
+	m.endPutOff(r.UID)
 }
 
 func targetOf(r *v1alpha1.KickRequest) workloadKey {

@@ -17,6 +17,7 @@ type rush struct {
 	on      bool
 	waiting []workloadKey
 	putOff  map[types.UID]string
+	since   map[types.UID]time.Time
 	kept    map[workloadKey]keptPods
 }
 
@@ -28,20 +29,32 @@ type keptPods struct {
 	at      time.Time
 }
 
-func newRush() rush { return rush{putOff: map[types.UID]string{}, kept: map[workloadKey]keptPods{}} }
+func newRush() rush {
+	return rush{putOff: map[types.UID]string{}, since: map[types.UID]time.Time{}, kept: map[workloadKey]keptPods{}}
+}
 
 // putsOff puts a restart on record off in a rush. It reports false where the stamp has to be written now.
 func (m *manager) putsOff(stored *v1alpha1.KickRequest, g *gathering, now time.Time) bool {
-	waited := now.Sub(stored.Status.CurrentRollout.StartedAt.Time)
+	since, waits := m.rush.since[stored.UID]
+	if !waits {
+		since = now
+	}
+	waited := now.Sub(since)
 	if !m.rush.on || waited < 0 || waited >= mostDelay || !g.trusting || !g.facts.Evidence.PodsRead {
 		return false
 	}
 	m.rush.kept[g.w.key] = keptPods{g.w.version, g.facts.Changes, g.facts.Evidence.Pods, m.c.now}
-	m.rush.putOff[stored.UID] = stored.ResourceVersion
+	m.rush.putOff[stored.UID], m.rush.since[stored.UID] = stored.ResourceVersion, since
 	m.rush.waiting = append(m.rush.waiting, g.w.key)
 	m.setTimer(g.w.key, mostDelay-waited)
 	m.c.judge.counts[delayed]++
 	return true
+}
+
+// endPutOff is called before a stamp is written, and when something else was decided than a restart.
+func (m *manager) endPutOff(request types.UID) {
+	delete(m.rush.putOff, request)
+	delete(m.rush.since, request)
 }
 
 // pods are those of a workload: as they were when the restart was decided that was put off, or as they are.
