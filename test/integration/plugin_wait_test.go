@@ -91,8 +91,10 @@ var _ = Describe("kubectl kick wait", func() {
 		Expect(complains(ctx, ill, "--timeout", patience.String())).To(ContainSubstring("failed"), "it has not become live since")
 
 		By("waiting for the change that mends it")
+		failed := stampOf(ctx, ill)
 		nextSecond()
 		rewrite(ctx, broken, "3")
+		Eventually(func() string { return stampOf(ctx, ill) }).WithContext(ctx).ShouldNot(Equal(failed))
 		Eventually(func() []string { return stampsOfPods(ctx, ill) }).WithContext(ctx).Should(ContainElement(stampOf(ctx, ill)))
 		rolledOutByHand(ctx, ill)
 		waited(ctx, ill)
