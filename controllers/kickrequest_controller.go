@@ -69,6 +69,7 @@ func (r *kickRequestReconciler) reconcile(ctx context.Context, key workload.Key)
 	}
 	if target == nil {
 		r.gatherer.Revisions.Forget(key)
+		r.gatherer.Moves.Forget(key)
 		r.judged.forget(key)
 		r.slots.forget(key)
 		return ctrl.Result{}, r.orphaned(ctx, key)

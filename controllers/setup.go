@@ -126,6 +126,7 @@ type shell struct {
 	attempts  *attempts
 	owners    *owner.Reader
 	rush      *rush
+	moves     *facts.Moves
 
 	wakeSource  *waker[source.Key]
 	wakeRequest *waker[workload.Key]
@@ -156,7 +157,7 @@ func newShell(mgr ctrl.Manager, options Options) (*shell, error) {
 	if err := report.RegisterCensus(metrics.Registry, s.census); err != nil {
 		return nil, fmt.Errorf("register the census: %w", err)
 	}
-	s.attempts, s.rush = newAttempts(), newRush(s.wakeRequest.wake)
+	s.attempts, s.rush, s.moves = newAttempts(), newRush(s.wakeRequest.wake), facts.NewMoves(clock.RealClock{})
 	s.ledger.Written, s.ledger.WriteFailed = registered.LedgerWritten, registered.LedgerWriteFailed
 	s.ledger.Undecided = s.wakeSource.wake
 	s.flusher = newFlusher(s.ledger, clock.RealClock{})
@@ -248,7 +249,7 @@ func (s *shell) addKickRequestController(mgr ctrl.Manager, decider *kickRequestR
 		WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, &v1alpha1.KickRequest{}, s.workloadOfRequest())).
 		WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, &v1alpha1.KickPolicy{}, s.workloadsOfPolicy()))
 	for _, object := range workload.Objects() {
-		b = b.WatchesRawSource(ctrlsource.TypedKind(cache, object, workloadItself()))
+		b = b.WatchesRawSource(ctrlsource.TypedKind(cache, object, s.workloadItself()))
 	}
 	for _, kind := range sourceKinds {
 		b = b.WatchesRawSource(ctrlsource.TypedKind[client.Object](cache, source.Metadata(kind), s.consumersOfRelabelled(kind)))
@@ -273,7 +274,7 @@ func (s *shell) newKickRequestReconciler() *kickRequestReconciler {
 		traces:  s.options.Traces,
 		gatherer: &facts.Gatherer{
 			Scopes: s.scopes, Revisions: facts.NewRevisions(), Owners: s.owners, Room: slots.take,
-			Ahead: facts.NewAhead(clock.RealClock{}),
+			Ahead: facts.NewAhead(clock.RealClock{}), Moves: s.moves,
 		},
 		attempts: s.attempts,
 		judged:   newJudged(),

@@ -152,12 +152,13 @@ func (s *shell) sourcesOfPolicy() handles[source.Key] {
 
 // workloadItself decides whenever a workload moves. What an update tells, mostly how far a rollout is, can wait for restarts
 // that are due.
-func workloadItself() handles[workload.Key] {
+func (s *shell) workloadItself() handles[workload.Key] {
 	decide := onChange(func(_ context.Context, object client.Object) []workload.Key {
 		w, ok := workload.Of(object)
 		if !ok {
 			return nil
 		}
+		s.moves.Saw(w)
 		return []workload.Key{w.Key}
 	}, moved)
 	return handler.TypedFuncs[client.Object, workload.Key]{

@@ -50,6 +50,8 @@ type reading struct {
 
 	failed error
 	pods   []freshness.Pod
+	// late tells whether the Pods may be a moment behind.
+	late bool
 	// live is nil where the workload in the cache will do.
 	live *workload.Workload
 }
@@ -85,7 +87,7 @@ func (g *Gathering) ReadAhead(ctx context.Context, need request.Need) {
 	expecting.Ahead = nil // What is read now is not to be waited for.
 	g.Gatherer = &expecting
 	if _, read.failed = g.supplyPods(ctx); read.failed == nil {
-		read.pods, read.live = g.Facts.Evidence.Pods, g.live
+		read.pods, read.late, read.live = g.Facts.Evidence.Pods, g.Facts.Evidence.PodsLate, g.live
 	}
 }
 
@@ -98,7 +100,7 @@ func (g *Gathering) Keep() bool {
 	}
 	read := &reading{
 		uid: g.Workload.UID(), generation: g.Workload.Generation(), version: g.Workload.Version(), changes: g.Facts.Changes,
-		done: make(chan struct{}), pods: g.Facts.Evidence.Pods,
+		done: make(chan struct{}), pods: g.Facts.Evidence.Pods, late: g.Facts.Evidence.PodsLate,
 	}
 	close(read.done)
 	return g.Ahead.keep(g.Workload.Key, read, maxKept, keptFor)

@@ -25,6 +25,8 @@ type Gatherer struct {
 	Room func(workload.Key, policy.Scope) string
 	// Ahead holds what was read before it was needed; nil for nothing.
 	Ahead *Ahead
+	// Moves tells which workloads are at rest; nil for none.
+	Moves *Moves
 }
 
 // Gathering collects the facts of one decision, the cheap ones first and the others when the decision asks for them.
@@ -99,11 +101,16 @@ func (g *Gathering) Supply(ctx context.Context, need request.Need) (bool, error)
 // supplyPods lists the Pods. The next thing asked for is the workload itself, unless no Pod is stale, so both are read at
 // the same time if both have to be.
 func (g *Gathering) supplyPods(ctx context.Context) (bool, error) {
-	if g.Restarts && (!g.Facts.Live || g.trustsCache()) {
+	if g.Restarts && !g.Facts.Evidence.PodsRead && (!g.Facts.Live || g.trustsCache()) {
 		if read := g.Ahead.take(ctx, g.Workload, g.Facts.Changes); read != nil {
 			g.live = read.live
-			g.Facts.Evidence.Pods, g.Facts.Evidence.PodsRead = read.pods, true
+			g.Facts.Evidence.Pods, g.Facts.Evidence.PodsRead, g.Facts.Evidence.PodsLate = read.pods, true, read.late
 			return true, nil
+		}
+		if g.trustsCache() && g.Moves.rested(g.Workload) {
+			pods, err := g.inspection.LatePods(ctx)
+			g.Facts.Evidence.Pods, g.Facts.Evidence.PodsRead, g.Facts.Evidence.PodsLate = pods, err == nil, true
+			return true, err
 		}
 	}
 	var ahead sync.WaitGroup
@@ -116,7 +123,7 @@ func (g *Gathering) supplyPods(ctx context.Context) (bool, error) {
 	if err := errors.Join(err, failed); err != nil {
 		return false, err
 	}
-	g.Facts.Evidence.Pods, g.Facts.Evidence.PodsRead = pods, true
+	g.Facts.Evidence.Pods, g.Facts.Evidence.PodsRead, g.Facts.Evidence.PodsLate = pods, true, false
 	return true, nil
 }
 

@@ -113,9 +113,17 @@ func (r *Reader) Metadata(ctx context.Context, key Key) (*metav1.PartialObjectMe
 	return object, nil
 }
 
-// Sight reads a source from the API server and digests its content. It reports false if the source does not exist.
+// Sight reads a source from the API server and digests its content. It reports false if the source does not exist. What is
+// read is no older than its metadata in the cache, and may be so by a moment.
 func (r *Reader) Sight(ctx context.Context, key Key, under fingerprint.Key) (observation.Sight, bool, error) {
-	object, content, err := r.read(ctx, key)
+	shown, err := r.Metadata(ctx, key)
+	if err != nil {
+		return observation.Sight{}, false, err
+	}
+	object, content, err := r.read(ctx, key, notOlderThan(shown))
+	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
+		object, content, err = r.read(ctx, key, &client.GetOptions{}) // etcd was set back to an earlier state.
+	}
 	if apierrors.IsNotFound(err) {
 		return observation.Sight{}, false, nil
 	}
@@ -131,10 +139,20 @@ func (r *Reader) Sight(ctx context.Context, key Key, under fingerprint.Key) (obs
 	}, true, nil
 }
 
-func (r *Reader) read(ctx context.Context, key Key) (client.Object, fingerprint.Content, error) {
+// notOlderThan asks for an object that is as new as its metadata. The API server has that in its cache and need not ask etcd.
+//
+// Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions, "Not older than".
+func notOlderThan(shown *metav1.PartialObjectMetadata) *client.GetOptions {
+	if shown == nil {
+		return &client.GetOptions{}
+	}
+	return &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: shown.ResourceVersion}}
+}
+
+func (r *Reader) read(ctx context.Context, key Key, options *client.GetOptions) (client.Object, fingerprint.Content, error) {
 	if key.Kind == v1alpha1.Secret {
 		secret := &corev1.Secret{}
-		err := r.Live.Get(ctx, key.objectKey(), secret)
+		err := r.Live.Get(ctx, key.objectKey(), secret, options)
 		return secret, fingerprint.Content{
 			Kind:      key.Kind,
 			Type:      string(secret.Type),
@@ -143,7 +161,7 @@ func (r *Reader) read(ctx context.Context, key Key) (client.Object, fingerprint.
 		}, err
 	}
 	configMap := &corev1.ConfigMap{}
-	err := r.Live.Get(ctx, key.objectKey(), configMap)
+	err := r.Live.Get(ctx, key.objectKey(), configMap, options)
 	text := make(map[string][]byte, len(configMap.Data))
 	for name, value := range configMap.Data {
 		text[name] = []byte(value)

@@ -68,9 +68,20 @@ func found(revision rollout.Revision, ok bool) (*rollout.Revision, error) {
 }
 
 // Pods returns the live Pods that the workload owns.
-func (i *Inspection) Pods(ctx context.Context) ([]freshness.Pod, error) {
+func (i *Inspection) Pods(ctx context.Context) ([]freshness.Pod, error) { return i.pods(ctx) }
+
+// LatePods returns them as the API server has them in its cache, which may be a moment behind. It neither asks etcd nor waits:
+// for a list without that moment, the API server waits until etcd tells how far the cache is, for which it asks ten times a
+// second at most.
+//
+// Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions, "Any".
+func (i *Inspection) LatePods(ctx context.Context) ([]freshness.Pod, error) {
+	return i.pods(ctx, &client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: "0"}})
+}
+
+func (i *Inspection) pods(ctx context.Context, options ...client.ListOption) ([]freshness.Pod, error) {
 	var list corev1.PodList
-	if err := i.list(ctx, &list); err != nil {
+	if err := i.list(ctx, &list, options...); err != nil {
 		return nil, err
 	}
 	var pods []freshness.Pod
@@ -124,12 +135,13 @@ func (i *Inspection) listReplicaSets(ctx context.Context) error {
 }
 
 // list reads the objects that the workload's selector matches.
-func (i *Inspection) list(ctx context.Context, list client.ObjectList) error {
+func (i *Inspection) list(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	selector, err := metav1.LabelSelectorAsSelector(i.workload.kind.selector(i.workload.object))
 	if err != nil {
 		return fmt.Errorf("parse the selector of workload %s: %w", i.workload.Key, err)
 	}
-	err = i.live.List(ctx, list, client.InNamespace(i.workload.Key.Namespace), client.MatchingLabelsSelector{Selector: selector})
+	options = append(options, client.InNamespace(i.workload.Key.Namespace), client.MatchingLabelsSelector{Selector: selector})
+	err = i.live.List(ctx, list, options...)
 	if err != nil {
 		return fmt.Errorf("list %T of workload %s: %w", list, i.workload.Key, err)
 	}

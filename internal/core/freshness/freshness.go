@@ -112,6 +112,9 @@ type Evidence struct {
 	Pods []Pod
 	// PodsRead is true once Pods have been listed.
 	PodsRead bool
+	// PodsLate is true where the list may be a moment behind: that a Pod is stale can be told by it, that all are fresh can
+	// not.
+	PodsLate bool
 }
 
 // Outcome is the kind of a verdict.
@@ -156,10 +159,14 @@ func Judge(changes Changes, evidence Evidence) Verdict {
 	stale := open.filter(func(source deps.Source, at time.Time) bool {
 		return anyReadBefore(evidence.Pods, source, at)
 	})
-	if len(stale) == 0 {
+	switch {
+	case len(stale) > 0:
+		return Verdict{Outcome: Stale, Stale: stale}
+	case evidence.PodsLate:
+		return Verdict{Outcome: NeedsPods}
+	default:
 		return Verdict{Outcome: Fresh}
 	}
-	return Verdict{Outcome: Stale, Stale: stale}
 }
 
 // JudgeTemplate compares the changes with the present template instead of the running Pods: the question for a

@@ -63,6 +63,7 @@ func pods(p ...freshness.Pod) func(*freshness.Evidence) {
 }
 
 func TestJudge(t *testing.T) {
+	late := func(e *freshness.Evidence) { e.PodsLate = true }
 	unread := func(e *freshness.Evidence) { e.RevisionRead, e.Revision, e.PodsRead = false, nil, false }
 	carried := func(source deps.Source, seconds float64) func(*freshness.Evidence) {
 		return func(e *freshness.Evidence) { e.Carried.Changes = freshness.Changes{source: at(seconds)} }
@@ -162,6 +163,14 @@ func TestJudge(t *testing.T) {
 		"one Pod started before the change": {
 			changes: freshness.Changes{db: at(25)}, evidence: evidence(pods(pod(20), pod(30))),
 			want: freshness.Verdict{Outcome: freshness.Stale, Stale: freshness.Changes{db: at(25)}},
+		},
+		"a late list tells that one Pod is stale": {
+			changes: freshness.Changes{db: at(25)}, evidence: evidence(pods(pod(20), pod(30)), late),
+			want: freshness.Verdict{Outcome: freshness.Stale, Stale: freshness.Changes{db: at(25)}},
+		},
+		"a late list does not tell that all are fresh": {
+			changes: freshness.Changes{db: at(20)}, evidence: evidence(pods(pod(20), pod(30)), late),
+			want: freshness.Verdict{Outcome: freshness.NeedsPods},
 		},
 		"a Pod that started in the second of the change may have started before it": {
 			changes: freshness.Changes{db: at(20.7)}, evidence: evidence(pods(pod(20))),

@@ -114,12 +114,21 @@ func (c *cluster) pass(d time.Duration) {
 		if !due {
 			break
 		}
-		if next.at.After(c.now) {
-			c.now = next.at
-		}
+		c.reach(next.at)
 		next.do()
 	}
-	c.now = end
+	c.reach(end)
+}
+
+// reach moves the clock on, and keeps for late lists what was before.
+func (c *cluster) reach(later time.Time) {
+	if !later.After(c.now) {
+		return
+	}
+	for _, w := range c.workloads {
+		w.keepPods()
+	}
+	c.now = later
 }
 
 // content reads a source.

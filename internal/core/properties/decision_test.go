@@ -103,12 +103,29 @@ func (m *manager) supply(g *gathering, need request.Need) bool {
 			g.facts.Evidence.Revision = g.w.revision(live)
 		}
 	case request.NeedPods:
-		g.facts.Evidence.Pods, g.facts.Evidence.PodsRead = m.pods(g, live), true
+		m.listPods(g, live)
 	case request.NeedRoom:
 		g.facts.Room = request.Room{Asked: true, Full: m.full(g)}
 	case request.NeedNothing:
 	}
 	return true
+}
+
+// listPods lists the Pods of a workload: where the workload in the cache will do and is at rest, first as the API server has
+// them in its cache.
+func (m *manager) listPods(g *gathering, live *workload) {
+	evidence := &g.facts.Evidence
+	if g.trusting && !evidence.PodsRead {
+		pods, late, found := m.keptPods(g)
+		if !found && m.workloads[g.w.key] == g.w && m.c.now.Sub(m.movedAt[g.w.key]) >= restedAfter {
+			pods, late, found = live.latePods(), true, true
+		}
+		if found {
+			evidence.Pods, evidence.PodsRead, evidence.PodsLate = pods, true, late
+			return
+		}
+	}
+	evidence.Pods, evidence.PodsRead, evidence.PodsLate = live.evidence(), true, false
 }
 
 // consider makes a request for a workload that has none, if its Pods are stale.

@@ -70,6 +70,7 @@ const (
 	sameSecond = "extra: within the second of a start"
 	datedLate  = "extra: dated later than it happened"
 	volumeLag  = "extra: a restarted container may have found old files"
+	lateList   = "extra: a list of Pods was a moment behind"
 	overtaking = "extra: over a rollout that does not complete"
 	// A revision that is taken up again does not tell when.
 	intoRollback = "extra: into a rollback, whose revision is old"

@@ -54,6 +54,7 @@ func (p *pod) shape() shape { return shapes[p.revision.id.shape] }
 func (w *workload) createPod(r *revision, ordinal int) {
 	p := &pod{w: w, name: w.key.name + "-" + w.c.id(), revision: r, ordinal: ordinal, created: w.c.now}
 	w.pods = append(w.pods, p)
+	w.unkept = true
 	w.c.agenda.add(w.c.now.Add(scheduling), p.takeUp)
 }
 
@@ -61,9 +62,9 @@ func (w *workload) deletePod(p *pod) {
 	if p.deleted {
 		return
 	}
-	p.deleted, p.ready = true, false
+	p.deleted, p.ready, p.w.unkept = true, false, true
 	w.c.agenda.add(w.c.now.Add(termination), func() {
-		w.pods = slices.DeleteFunc(w.pods, func(other *pod) bool { return other == p })
+		w.pods, w.unkept = slices.DeleteFunc(w.pods, func(other *pod) bool { return other == p }), true
 		w.resync()
 	})
 }
@@ -73,7 +74,7 @@ func (p *pod) takeUp() {
 	if p.deleted {
 		return
 	}
-	p.startedAt = p.w.c.now
+	p.startedAt, p.w.unkept = p.w.c.now, true
 	p.mount()
 }
 
@@ -115,7 +116,7 @@ func (p *pod) startNext(i int) {
 		c.agenda.add(c.now.Add(retryMount), func() { p.startNext(i) })
 	case p.containers[i].initial:
 		c.agenda.add(c.now.Add(initRuns), func() {
-			p.containers[i].running, p.containers[i].ended = false, true
+			p.containers[i].running, p.containers[i].ended, p.w.unkept = false, true, true
 			p.startNext(i + 1)
 		})
 	default:
@@ -139,7 +140,7 @@ func (p *pod) start(k *container) bool {
 			reads = append(reads, reading{use: u, content: files, at: files.readAt})
 		}
 	}
-	k.started, k.running, k.reads = c.now, true, reads
+	k.started, k.running, k.reads, p.w.unkept = c.now, true, reads, true
 	c.judge.tell("%s: container %s of %s starts, revision %s", p.w.key, k.name, p.name, p.revision.name)
 	return true
 }
@@ -161,7 +162,7 @@ func (p *pod) crash(k *container) {
 	if !k.running || p.deleted {
 		return
 	}
-	k.running = false
+	k.running, p.w.unkept = false, true
 	k.restarts++
 	p.again(k)
 }

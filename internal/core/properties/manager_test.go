@@ -25,6 +25,7 @@ const (
 	denialPause = time.Minute
 	mostDelay   = 5 * time.Second
 	keptFor     = 10 * time.Second
+	restedAfter = 5 * time.Second
 )
 
 var settings = request.Settings{TTL: 3 * time.Hour, RolloutDeadline: 15 * time.Minute}
@@ -47,6 +48,7 @@ type manager struct {
 
 	sources   map[deps.Source]*metadata
 	workloads map[workloadKey]*snapshot
+	movedAt   map[workloadKey]time.Time
 	policies  map[string]*v1alpha1.KickPolicy
 	requests  map[string]*v1alpha1.KickRequest
 	written   map[string]*v1alpha1.KickRequest
@@ -74,7 +76,7 @@ type killed struct{}
 func (c *cluster) startManager(latency, skew time.Duration) *manager {
 	m := &manager{
 		c: c, number: c.next(), latency: latency, skew: skew, heard: map[string]time.Time{},
-		sources: map[deps.Source]*metadata{}, workloads: map[workloadKey]*snapshot{},
+		sources: map[deps.Source]*metadata{}, workloads: map[workloadKey]*snapshot{}, movedAt: map[workloadKey]time.Time{},
 		policies: map[string]*v1alpha1.KickPolicy{}, requests: map[string]*v1alpha1.KickRequest{},
 		written: map[string]*v1alpha1.KickRequest{},
 		issued:  map[types.UID]string{}, decided: map[types.UID]string{}, denied: map[types.UID]request.Denial{},
@@ -93,6 +95,7 @@ func (c *cluster) startManager(latency, skew time.Duration) *manager {
 	maps.Copy(m.requests, c.requests)
 	for _, w := range c.sortedWorkloads() {
 		m.workloads[w.key] = w.snapshot()
+		m.movedAt[w.key] = c.now
 	}
 	if len(c.managers) > 0 {
 		c.judge.scopeChanged()
@@ -211,6 +214,7 @@ func (m *manager) workloadEvent(key workloadKey, seen *snapshot) {
 		delete(m.workloads, key)
 	} else {
 		m.workloads[key] = seen
+		m.movedAt[key] = m.c.now
 	}
 	m.wakeWorkload(key)
 	if before != nil && seen != nil && before.generation == seen.generation && maps.Equal(before.labels, seen.labels) {

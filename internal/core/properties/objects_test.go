@@ -1,6 +1,7 @@
 package properties_test
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -188,6 +189,39 @@ func (w *workload) evidence() []freshness.Pod {
 		}
 	}
 	return pods
+}
+
+// lateBy is how far a list of Pods from the API server's cache may be behind.
+const lateBy = 2 * time.Second
+
+// pastPods are the Pods of a workload as they were from some time on.
+type pastPods struct {
+	since time.Time
+	pods  []freshness.Pod
+}
+
+// keepPods keeps the Pods as they are now, for as long as a late list may show them.
+func (w *workload) keepPods() {
+	if w.unkept {
+		w.past, w.unkept = append(w.past, pastPods{w.c.now, w.evidence()}), false
+	}
+	for len(w.past) > 1 && !w.past[1].since.After(w.c.now.Add(-lateBy)) {
+		w.past = w.past[1:]
+	}
+}
+
+// latePods are the Pods that a list from the cache shows. Every other list is late.
+func (w *workload) latePods() []freshness.Pod {
+	w.lists++
+	shown := pastPods{w.c.now, w.evidence()}
+	if w.lists%2 == 0 {
+		for _, then := range slices.Backward(w.past) {
+			if shown = then; !then.since.After(w.c.now.Add(-lateBy)) {
+				break
+			}
+		}
+	}
+	return shown.pods
 }
 
 // object is the Pod as the API server returns it.

@@ -26,6 +26,7 @@ type keptPods struct {
 	version int
 	changes freshness.Changes
 	pods    []freshness.Pod
+	late    bool
 	at      time.Time
 }
 
@@ -43,7 +44,7 @@ func (m *manager) putsOff(stored *v1alpha1.KickRequest, g *gathering, now time.T
 	if !m.rush.on || waited < 0 || waited >= mostDelay || !g.trusting || !g.facts.Evidence.PodsRead {
 		return false
 	}
-	m.rush.kept[g.w.key] = keptPods{g.w.version, g.facts.Changes, g.facts.Evidence.Pods, m.c.now}
+	m.rush.kept[g.w.key] = keptPods{g.w.version, g.facts.Changes, g.facts.Evidence.Pods, g.facts.Evidence.PodsLate, m.c.now}
 	m.rush.putOff[stored.UID], m.rush.since[stored.UID] = stored.ResourceVersion, since
 	m.rush.waiting = append(m.rush.waiting, g.w.key)
 	m.setTimer(g.w.key, mostDelay-waited)
@@ -57,15 +58,15 @@ func (m *manager) endPutOff(request types.UID) {
 	delete(m.rush.since, request)
 }
 
-// pods are those of a workload: as they were when the restart was decided that was put off, or as they are.
-func (m *manager) pods(g *gathering, live *workload) []freshness.Pod {
+// keptPods are the Pods as they were when the restart was decided that was put off, if they still count.
+func (m *manager) keptPods(g *gathering) (pods []freshness.Pod, late, found bool) {
 	kept, known := m.rush.kept[g.w.key]
 	delete(m.rush.kept, g.w.key)
-	if known && g.trusting && kept.version == g.w.version && m.c.now.Sub(kept.at) < keptFor &&
+	if known && kept.version == g.w.version && m.c.now.Sub(kept.at) < keptFor &&
 		maps.EqualFunc(kept.changes, g.facts.Changes, time.Time.Equal) {
-		return kept.pods
+		return kept.pods, kept.late, true
 	}
-	return live.evidence()
+	return nil, false, false
 }
 
 // rush lets many changes be recorded elsewhere for a while.

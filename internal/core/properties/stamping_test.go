@@ -147,6 +147,8 @@ func (j *judge) needed(s stamping, v view) {
 		}
 		date := s.facts.Changes[o.r.use.source]
 		switch {
+		case s.facts.Evidence.PodsLate && j.c.now.Sub(o.k.started) <= lateBy:
+			cause = lateList
 		case !o.bound().Before(date):
 		case date.After(o.r.at):
 			cause = datedLate

@@ -35,6 +35,11 @@ type workload struct {
 	revisions  []*revision
 	pods       []*pod
 	syncing    bool
+	// past are the Pods of the last moments, unkept is true when they have changed since, and lists counts the lists of them
+	// that a cache answered.
+	past   []pastPods
+	unkept bool
+	lists  int
 
 	// What only the truth knows.
 	changedAt time.Time // of the template
