@@ -60,6 +60,9 @@ func (r *sourceReconciler) Reconcile(ctx context.Context, key source.Key) (ctrl.
 	if key == r.fingerprintKey {
 		return ctrl.Result{}, r.keepKey(ctx, metadata)
 	}
+	if metadata != nil && r.settled(key, metadata) {
+		return ctrl.Result{}, nil
+	}
 	consumers, err := r.scopes.Consumers(ctx, key)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -169,6 +172,13 @@ func (r *sourceReconciler) observe(
 		}
 		return &next, r.ledger.Put(ctx, key, record, next)
 	}
+}
+
+// settled tells whether a source was observed at its present version and its last change has reached every consumer. It costs
+// nothing: every restart of a consumer comes by here, and listing all consumers each time would be a square of work.
+func (r *sourceReconciler) settled(key source.Key, metadata *metav1.PartialObjectMetadata) bool {
+	record := r.ledger.Get(key)
+	return record != nil && !record.Pending && record.ResourceVersion == metadata.ResourceVersion && current(record, r.ledger.Key())
 }
 
 // current tells whether the record was made as records are made now.

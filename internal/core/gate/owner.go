@@ -58,7 +58,8 @@ func (i Input) ask(question func(policy.Policy, *gitops.Facts) *gitops.Hold) *Bl
 		if p.Provider == v1alpha1.ProviderNone {
 			continue
 		}
-		if hold := question(p, &i.Owners); hold != nil {
+		owners := i.Owners // The pointer is to take that to the heap, and not the whole input of every check.
+		if hold := question(p, &owners); hold != nil {
 			return i.blockOf(hold)
 		}
 	}
