@@ -133,7 +133,7 @@ func (b *baselines) read(ctx context.Context, keys []source.Key) map[deps.Source
 		group.Go(func() {
 			defer func() { <-slots }()
 			b.metrics.SourceRead()
-			sight, found, err := b.sources.Sight(ctx, key, under)
+			sight, found, err := b.sources.Sight(ctx, key, under, "")
 			if err != nil || !found {
 				return
 			}

@@ -153,7 +153,11 @@ func (r *sourceReconciler) observe(
 	}
 	defer r.rush.record()()
 	r.metrics.SourceRead()
-	sight, found, err := r.sources.Sight(ctx, key, under)
+	recorded := ""
+	if record != nil {
+		recorded = record.ResourceVersion
+	}
+	sight, found, err := r.sources.Sight(ctx, key, under, recorded)
 	if err != nil || !found {
 		return nil, err
 	}

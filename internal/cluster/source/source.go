@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kick-dev/kick/api/v1alpha1"
@@ -114,13 +115,13 @@ func (r *Reader) Metadata(ctx context.Context, key Key) (*metav1.PartialObjectMe
 }
 
 // Sight reads a source from the API server and digests its content. It reports false if the source does not exist. What is
-// read is no older than its metadata in the cache, and may be so by a moment.
-func (r *Reader) Sight(ctx context.Context, key Key, under fingerprint.Key) (observation.Sight, bool, error) {
+// read is no older than its metadata in the cache and than the version on record, empty for none, and may be behind by a moment.
+func (r *Reader) Sight(ctx context.Context, key Key, under fingerprint.Key, recorded string) (observation.Sight, bool, error) {
 	shown, err := r.Metadata(ctx, key)
 	if err != nil {
 		return observation.Sight{}, false, err
 	}
-	object, content, err := r.read(ctx, key, notOlderThan(shown))
+	object, content, err := r.read(ctx, key, notOlderThan(shown, recorded))
 	if apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge) {
 		object, content, err = r.read(ctx, key, &client.GetOptions{}) // etcd was set back to an earlier state.
 	}
@@ -140,11 +141,18 @@ func (r *Reader) Sight(ctx context.Context, key Key, under fingerprint.Key) (obs
 }
 
 // notOlderThan asks for an object that is as new as its metadata. The API server has that in its cache and need not ask etcd.
+// Where a newer version is on record, another API server has shown it: one that is behind would show what was there before as a
+// change, so the object is read as of the moment.
 //
 // Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions, "Not older than".
-func notOlderThan(shown *metav1.PartialObjectMetadata) *client.GetOptions {
+func notOlderThan(shown *metav1.PartialObjectMetadata, recorded string) *client.GetOptions {
 	if shown == nil {
 		return &client.GetOptions{}
+	}
+	if recorded != "" {
+		if order, err := resourceversion.CompareResourceVersion(shown.ResourceVersion, recorded); err != nil || order <= 0 {
+			return &client.GetOptions{}
+		}
 	}
 	return &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: shown.ResourceVersion}}
 }

@@ -74,15 +74,20 @@ func tooLargeVersion() error {
 func TestASourceIsReadNoOlderThanItsMetadata(t *testing.T) {
 	stored := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db"}, Data: map[string][]byte{"password": []byte("x")}}
 	for name, tc := range map[string]struct {
-		cached *corev1.Secret
-		fails  func(version string) error
-		asked  []string
-		found  bool
+		cached   *corev1.Secret
+		recorded string
+		fails    func(version string) error
+		asked    []string
+		found    bool
 	}{
-		"its metadata is known":          {stored, nil, []string{"999"}, true},
-		"nothing is known of it":         {nil, nil, []string{""}, true},
-		"etcd was set back":              {stored, failsAt("999", tooLargeVersion()), []string{"999", ""}, true},
-		"the API server does not answer": {stored, failsAt("999", apierrors.NewServiceUnavailable("away")), []string{"999"}, false},
+		"its metadata is known":          {stored, "", nil, []string{"999"}, true},
+		"nothing is known of it":         {nil, "", nil, []string{""}, true},
+		"an older version is on record":  {stored, "998", nil, []string{"999"}, true},
+		"a newer version is on record":   {stored, "1000", nil, []string{""}, true},
+		"the same version is on record":  {stored, "999", nil, []string{""}, true},
+		"a record that was spoilt":       {stored, "new", nil, []string{""}, true},
+		"etcd was set back":              {stored, "", failsAt("999", tooLargeVersion()), []string{"999", ""}, true},
+		"the API server does not answer": {stored, "", failsAt("999", apierrors.NewServiceUnavailable("away")), []string{"999"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			shown := fake.NewClientBuilder().WithScheme(clientgoscheme.Scheme)
@@ -107,7 +112,7 @@ func TestASourceIsReadNoOlderThanItsMetadata(t *testing.T) {
 			)
 			reader := &source.Reader{Cache: shown.Build(), Live: live}
 			key := source.Key{Namespace: "shop", Source: deps.Source{Kind: v1alpha1.Secret, Name: "db"}}
-			_, found, err := reader.Sight(t.Context(), key, fingerprint.Key{})
+			_, found, err := reader.Sight(t.Context(), key, fingerprint.Key{}, tc.recorded)
 			if found != tc.found || (err == nil) != tc.found {
 				t.Errorf("found %v, %v", found, err)
 			}
